@@ -1,0 +1,1 @@
+"""Harness descriptors: everything about an agent CLI that is not code."""

@@ -1,0 +1,1 @@
+"""The DAGs, one file a flow, and the command line that starts them."""

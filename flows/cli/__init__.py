@@ -1,0 +1,53 @@
+"""`skilltrial`, the command line. Nothing heavy is imported before a command needs it.
+
+Exit codes: 0 done; 1 error; 2 usage or invalid input; 3 finished with unsettled cells; 4 refused by preflight.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from cyclopts import App
+
+_COMMANDS: Final = {
+    "init": "Write evals/evals.json with one valid eval beside a SKILL.md.",
+    "validate": "Check an evals.json or campaign.toml and list every problem.",
+    "plan": "Show cells, order, digests and forecast; write nothing.",
+    "run": "Run a campaign: dispatch the missing cells, grade, print the verdict.",
+    "status": "Show the cells of a campaign.",
+    "retry": "Dispatch the failed cells of a campaign again.",
+    "tables": "List the tables and their columns, print rows, or query them.",
+    "inspect": "Tell what happened in an event stream on disk.",
+    "schema": "Print the JSON schema of a file that skilltrial reads or writes.",
+}
+
+app = App(
+    name="skilltrial",
+    help="Controlled trials of agent skills: does this skill really change what the agent does?",
+    help_format="plaintext",
+    version_flags=["--version"],
+    version=lambda: __import__("importlib.metadata").metadata.version("skilltrial"),
+    result_action="return_value",
+)
+for _name, _help in _COMMANDS.items():
+    app.command(f"skilltrial.flows.cli.{_name}:{_name}", name=_name, help=_help)
+
+
+def main() -> None:
+    """Run the command of `sys.argv` and exit with its code."""
+    from skilltrial.flows.cli.output import complain
+
+    try:
+        code = app()
+    except KeyboardInterrupt:
+        complain("interrupted; what was finished is kept, run the same command again to go on")
+        sys.exit(130)
+    except Exception as error:
+        from skilltrial.data.errors import SkilltrialError
+
+        if not isinstance(error, SkilltrialError):
+            raise
+        complain(str(error))
+        sys.exit(error.exit_code)
+    sys.exit(code or 0)

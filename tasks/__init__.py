@@ -1,0 +1,1 @@
+"""The pipeline stages, one folder each, in the order in which data passes through them."""

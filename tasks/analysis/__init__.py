@@ -1,0 +1,1 @@
+"""Analysis: fragments become tables, tables become contrasts and verdicts."""

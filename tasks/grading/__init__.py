@@ -1,0 +1,1 @@
+"""Grading: assertions are decided on what an attempt left behind."""

@@ -1,0 +1,1 @@
+"""Guard: what a tool call would write, read from the call itself."""

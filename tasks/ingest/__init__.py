@@ -1,0 +1,1 @@
+"""Ingest: an agent's event stream becomes rows of the declared tables."""

@@ -1,0 +1,1 @@
+"""Planning: a campaign's wishes become an immutable, digested plan."""

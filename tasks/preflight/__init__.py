@@ -1,0 +1,1 @@
+"""Preflight: what would spoil the campaign is found before money is spent."""

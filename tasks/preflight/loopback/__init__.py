@@ -1,0 +1,1 @@
+"""A loopback model server: the Messages API, scripted, for rehearsals and tests."""
