@@ -69,6 +69,7 @@ class AttemptRecord(Kept):
     model: str | None
     permission_mode: str | None
     session_id: str | None
+    cost_usd: float | None = None  # list price of all rounds, as the CLI tells it; null: not told
     worker: str  # host name
     rounds: tuple[RoundRecord, ...]
 

@@ -41,11 +41,14 @@ def tree_digest(root: Path, *, skip: Callable[[str], bool] = lambda _: False) ->
     `skip` gets each path relative to `root` with `/` between its parts; a skipped folder is not entered.
     A dangling symlink counts by its target text, and so does one that would lead round in a circle.
     """
-    entries = [[name, kind, content] for name, kind, content in _entries(root, skip)]
-    return digest(entries)
+    return digest([list(entry) for entry in tree_entries(root, skip=skip)])
 
 
-def _entries(root: Path, skip: Callable[[str], bool]) -> Iterator[tuple[str, str, str]]:
+def tree_entries(root: Path, *, skip: Callable[[str], bool] = lambda _: False) -> Iterator[tuple[str, str, str]]:
+    """What a tree digest is taken over: (name relative to `root`, kind, content), in the order of `walk_files`.
+
+    Kinds are file, executable, link and folder (an empty one). A single file has the name "".
+    """
     if not root.is_dir():
         yield "", _kind(root), file_digest(root)
         return

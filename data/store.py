@@ -158,6 +158,15 @@ class CampaignFolder:
         """The folder of one cell."""
         return CellFolder(self.root / "cells" / cell.eval_id / cell.condition / f"r{cell.repetition}")
 
+    def settled(self, plan: CampaignPlan) -> list[tuple[Cell, AttemptRecord]]:
+        """The cells of the plan that need no dispatch, in its order, each with the attempt that settled it."""
+        return [(cell, record) for cell, record in self.newest(plan) if record.settled]
+
+    def newest(self, plan: CampaignPlan) -> list[tuple[Cell, AttemptRecord]]:
+        """The cells of the plan that were tried, in its order, each with its newest finished attempt."""
+        found = [(cell, self.cell(cell).newest(cell.digest)) for cell in plan.cells]
+        return [(cell, record) for cell, record in found if record is not None]
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the campaign for this process; `StoreConflict` when another one runs it.

@@ -29,7 +29,7 @@ CELLS: Final = Table(
         whole("output_tokens", "whole tree; null: not told", nullable=True, unit="tokens"),
         whole("cache_read_tokens", "whole tree; null: not told", nullable=True, unit="tokens"),
         whole("cache_creation_tokens", "whole tree; null: not told", nullable=True, unit="tokens"),
-        whole("tool_calls", "tool calls in the stream"),
+        whole("tool_calls", "tool calls in the stream; null: the events were not read", nullable=True),
         whole("denials", "refused calls; null: the harness cannot report them", nullable=True),
         flag("denials_known", "the harness reports denials, so that no row means no denial"),
         whole("files_touched", "files that differ from the baseline; null: not measured", nullable=True),

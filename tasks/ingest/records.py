@@ -105,7 +105,10 @@ class StreamSummary:
     final_text: str | None = None
     last_record: str | None = None  # such as "user/tool_result", "assistant/text", "result/success"
     usage_main: Usage | None = None
-    usage_all: dict[str | None, Usage] = field(default_factory=dict)  # by model
+    usage_all: dict[str | None, Usage] = field(default_factory=dict)  # by model; totals as the stream reports them
+    usage_round: dict[str | None, Usage] | None = None  # by model, this process alone; null: not told apart
+    model_messages: int = 0  # answers of a model, each once, of whatever agent
+    synthetic_messages: int = 0  # messages that the CLI wrote in a model's place
     tool_calls: int = 0
     tool_calls_answered: int = 0
     denials: int | None = None  # null: such streams do not report denials
@@ -113,6 +116,7 @@ class StreamSummary:
     plugins: list[dict[str, str | None]] | None = None  # name, source, version, path
     surfaces: dict[str, Surface] = field(default_factory=dict)  # by kind; a kind that is absent was not reported
     skill_calls: list[str] = field(default_factory=list)  # names given to the skill tool, in order, at most 1,000
+    unknown_skills: list[str] = field(default_factory=list)  # those of them that the CLI does not know, at most 100
     api_retries: int = 0
     api_errors: list[str] = field(default_factory=list)  # kinds of API errors, in order, at most 100
     error_texts: list[str] = field(default_factory=list)  # the CLI's own words of what failed, shortened, at most 20

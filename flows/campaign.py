@@ -1,0 +1,153 @@
+"""The campaign: plan → stage → preflight → dispatch → ingest → grade → aggregate.
+
+Each stage is a task, or one task for each thing it makes, cached by what that thing depends on. The
+store is the record: a task first looks whether its work is there already, and Prefect's cache only
+spares it the look. So running a campaign again runs what is missing, whatever ended the last run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.futures import PrefectFuture, wait
+from prefect.runtime import flow_run
+from prefect.states import Completed, Failed, State
+from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.tasks import Task
+from prefect.utilities.annotations import quote
+
+from skilltrial.data.errors import AttemptUnsettled, CampaignStopped
+from skilltrial.data.outcomes import policy
+from skilltrial.data.plan import CampaignPlan, Cell
+from skilltrial.data.spec import CampaignSpec
+from skilltrial.data.store import CampaignFolder, Store
+from skilltrial.descriptors.model import of_plan
+from skilltrial.flows import observing
+from skilltrial.tasks.analysis.task import aggregate
+from skilltrial.tasks.dispatch.brake import Brake
+from skilltrial.tasks.dispatch.marks import campaign_mark
+from skilltrial.tasks.dispatch.process import end_all
+from skilltrial.tasks.dispatch.sweep import sweep
+from skilltrial.tasks.dispatch.task import dispatch
+from skilltrial.tasks.grading.grade import is_graded
+from skilltrial.tasks.grading.task import grade
+from skilltrial.tasks.ingest.fragments import is_ingested
+from skilltrial.tasks.ingest.task import ingest
+from skilltrial.tasks.planning.conditions import campaign_name
+from skilltrial.tasks.planning.task import plan_campaign
+from skilltrial.tasks.preflight.task import preflight
+from skilltrial.tasks.staging.task import stage_template
+from skilltrial.tasks.staging.template import built
+
+Pool = ThreadPoolTaskRunner[Any]
+
+
+@flow(name="campaign", flow_run_name=lambda: f"campaign {flow_run.parameters['spec'].name or ''}".strip())
+def campaign(spec: CampaignSpec, home: Path | None = None, cells: tuple[str, ...] | None = None) -> State[Any]:
+    """Run a campaign, or what is missing of it.
+
+    `home` is the store's (default: `Store.open`); `cells`, labels of the only cells to dispatch (default: all).
+    Completed when every cell is settled, failed when some are not: run it again to try those.
+    """
+    store, observer = Store.open(home), observing.current()
+    folder = store.campaign(campaign_name(spec))
+    brake = Brake()
+    with folder.locked(), Pool(max_workers=spec.jobs) as pool, _nothing_outlives_the_flow(folder, brake):
+        observer.stage("plan")
+        plan = plan_campaign(spec, store)
+        observer.planned(plan, [record for _, record in folder.settled(plan)])
+        observer.stage("stage")
+        _stage(pool, plan, folder)
+        observer.stage("preflight")
+        observer.warned([*plan.warnings, *preflight(quote(plan), store)])
+        observer.stage("dispatch")
+        _dispatch(pool, _chosen(plan, cells), plan, store, brake, observer)
+        observer.stage("ingest")
+        _ingest(pool, plan, folder)
+        observer.stage("grade")
+        _grade(pool, plan, folder)
+        observer.stage("aggregate")
+        aggregate(quote(plan), store)
+    unsettled = len(plan.cells) - len(folder.settled(plan))
+    message = f"{len(plan.cells) - unsettled} of {len(plan.cells)} cells are settled"
+    data = {"campaign": plan.campaign, "unsettled": unsettled}
+    return Failed(message=message, data=data) if unsettled else Completed(message=message, data=data)
+
+
+def _stage(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
+    task = stage_template.with_options(result_storage=folder.cache)
+    futures = []
+    for template in plan.templates:
+        stands = built(folder.template(template.eval_id, template.condition))
+        variant = _recalling(task, stored=stands is not None and stands.digest == template.digest)
+        futures.append(pool.submit(variant, {"plan": quote(plan), "template": template, "folder": folder}))
+    _results(futures)
+
+
+def _chosen(plan: CampaignPlan, labels: tuple[str, ...] | None) -> list[Cell]:
+    return [cell for cell in plan.cells if labels is None or cell.label in labels]
+
+
+def _dispatch(
+    pool: Pool, cells: list[Cell], plan: CampaignPlan, store: Store, brake: Brake, observer: observing.Observer
+) -> None:
+    """The cells in their order; one that stays unsettled is told by what the store lacks, not by an error."""
+    folder = store.campaign(plan.campaign)
+    task = dispatch.with_options(result_storage=folder.cache, retries=plan.spec.attempts - 1)
+    shared = {"plan": quote(plan), "store": store, "brake": quote(brake)}
+    shared |= {"started": quote(observer.started), "finished": quote(observer.finished)}
+    settled = {cell.label for cell, _ in folder.settled(plan)}
+    futures = [pool.submit(_recalling(task, stored=cell.label in settled), {**shared, "cell": cell}) for cell in cells]
+    _results(futures, expected=(AttemptUnsettled, CampaignStopped))
+
+
+def _ingest(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
+    task, descriptor = ingest.with_options(result_storage=folder.cache), of_plan(plan)
+    futures = []
+    for cell, record in folder.newest(plan):
+        attempt = folder.cell(cell).attempt(record.attempt)
+        variant = _recalling(task, stored=is_ingested(attempt, record, descriptor))
+        futures.append(pool.submit(variant, {"record": record, "attempt": attempt, "descriptor": quote(descriptor)}))
+    _results(futures)
+
+
+def _grade(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
+    task = grade.with_options(result_storage=folder.cache)
+    futures = []
+    for cell, record in folder.newest(plan):
+        if not policy(record.outcome).graded:
+            continue
+        attempt = folder.cell(cell).attempt(record.attempt)
+        variant = _recalling(task, stored=is_graded(plan, cell, record, attempt))
+        arguments = {"plan": quote(plan), "cell": cell, "record": record, "folder": folder, "attempt": attempt}
+        futures.append(pool.submit(variant, arguments))
+    _results(futures)
+
+
+def _recalling(task: Task[..., Any], *, stored: bool) -> Task[..., Any]:
+    """The task as it is while the store holds its work; else with a cache that is written but not believed."""
+    return task if stored else task.with_options(refresh_cache=True)
+
+
+def _results(futures: list[PrefectFuture[Any]], expected: tuple[type[Exception], ...] = ()) -> None:
+    """Wait for all, then raise the first failure that is not of an expected kind."""
+    wait(futures)
+    for future in futures:
+        error = future.state.result(raise_on_failure=False)
+        if isinstance(error, BaseException) and not isinstance(error, expected):
+            raise error
+
+
+@contextlib.contextmanager
+def _nothing_outlives_the_flow(folder: CampaignFolder, brake: Brake) -> Iterator[None]:
+    """End what a killed run left behind; and when this one is interrupted, end its agents so that threads return."""
+    sweep(campaign_mark(folder.root))
+    try:
+        yield
+    finally:
+        brake.stop()
+        end_all()

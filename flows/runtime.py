@@ -1,0 +1,199 @@
+"""Prefect, made ready before it is first imported: quiet, private, and gone when we are.
+
+With `PREFECT_API_URL` set (or an active profile that names a server) that server is used. Otherwise a
+private one is started for this process. Prefect's own temporary server outlives a killed parent
+(measured with 3.9.1), so ours runs below a guardian that ends it as soon as this process is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skilltrial.data.errors import Terminal
+
+_START_LIMIT_S: Final = 120.0
+
+CLIENT_SETTINGS: Final = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",  # what matters is shown by the command itself
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+}
+"""What a client process is given unless the operator set it."""
+
+SERVER_SETTINGS: Final = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_UI_ENABLED": "false",
+    "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+    # one transaction per event is the default: bursts of cached cells then lose task runs and lock SQLite
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_LATE_RUNS_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_FOREMAN_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_CANCELLATION_CLEANUP_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_REPOSSESSOR_ENABLED": "false",
+}
+"""What the private server runs with: it lives for one command, so nothing of it need run by the clock."""
+
+# Ends its child when the pipe on stdin closes, which the kernel does for us however we end.
+_GUARDIAN: Final = """
+import os, signal, subprocess, sys, threading
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+def end_with_parent():
+    while os.read(0, 4096):
+        pass
+    child.terminate()
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:
+        child.kill()
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+threading.Thread(target=end_with_parent, daemon=True).start()
+sys.exit(child.wait() & 255)
+"""
+
+
+class ServerFailed(Terminal):
+    """The private Prefect server did not come up."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        self.url, self.detail = url, detail
+        super().__init__(url, detail)
+
+    def __str__(self) -> str:
+        return f"the private Prefect server at {self.url} did not start: {self.detail}"
+
+
+@dataclass(slots=True)
+class PrivateServer:
+    """A Prefect server of this process alone."""
+
+    url: str
+    log: Path
+    _guardian: subprocess.Popen[bytes]
+
+    def wait_until_ready(self) -> None:
+        """Return once the server answers; `ServerFailed` when it ends or two minutes pass."""
+        import httpx
+
+        limit = time.monotonic() + _START_LIMIT_S
+        with httpx.Client(timeout=5.0, trust_env=False) as client:
+            while time.monotonic() < limit:
+                if self._guardian.poll() is not None:
+                    raise ServerFailed(self.url, self._tail())
+                with contextlib.suppress(httpx.TransportError):
+                    if client.get(f"{self.url}/health").is_success:
+                        return
+                time.sleep(0.05)
+        raise ServerFailed(self.url, f"no answer within {_START_LIMIT_S:g} s; {self._tail()}")
+
+    def stop(self) -> None:
+        """End the server, giving it time to write down what it still holds."""
+        stdin = self._guardian.stdin
+        if stdin is not None:
+            stdin.close()
+        try:
+            self._guardian.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._guardian.kill()
+            self._guardian.wait()
+
+    def _tail(self) -> str:
+        text = self.log.read_text("utf-8", errors="replace").strip() if self.log.exists() else ""
+        return text[-2000:] or "it wrote nothing"
+
+
+@contextlib.contextmanager
+def prefect_for(home: Path) -> Iterator[Callable[[], None]]:
+    """Prefect for one command: the operator's server, or a private one that starts in the background.
+
+    Yields a function to call before Prefect is imported: it returns once the server answers. `home` is the
+    store's home; the private server keeps its database below it, unless `PREFECT_HOME` is set.
+    """
+    for name, value in CLIENT_SETTINGS.items():
+        os.environ.setdefault(name, value)
+    if _has_own_server():
+        yield lambda: None
+        return
+    os.environ.setdefault("PREFECT_HOME", str(home / "prefect"))
+    server = start_private_server(Path(os.environ["PREFECT_HOME"]))
+
+    def ready() -> None:
+        server.wait_until_ready()
+        os.environ["PREFECT_API_URL"] = server.url
+
+    try:
+        yield ready
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
+        server.stop()
+
+
+def start_private_server(prefect_home: Path) -> PrivateServer:
+    """Start a server on a free loopback port; it is not ready yet."""
+    prefect_home.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
+    log = prefect_home / "private-server.log"
+    environment = {
+        **os.environ,
+        **SERVER_SETTINGS,
+        "PREFECT_HOME": str(prefect_home),
+        # what Prefect sets for a temporary server of its own
+        "PREFECT__SERVER_EPHEMERAL": "1",
+        "PREFECT__SERVER_FINAL": "1",
+    }
+    environment.pop("PREFECT_API_URL", None)
+    command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "error", "--lifespan", "on"]
+    with log.open("wb") as output:
+        guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _GUARDIAN, *command],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,  # a Ctrl-C at the terminal ends the flow first, then the server
+        )
+    return PrivateServer(f"http://127.0.0.1:{port}/api", log, guardian)
+
+
+def _has_own_server() -> bool:
+    """Whether the operator's environment, or active profile, names a Prefect API."""
+    if os.environ.get("PREFECT_API_URL"):
+        return True
+    home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+    profiles = home / "profiles.toml"
+    if not profiles.is_file():
+        return False
+    import tomllib
+
+    try:
+        content = tomllib.loads(profiles.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return False
+    active = os.environ.get("PREFECT_PROFILE") or content.get("active")
+    profile = content.get("profiles", {}).get(active, {})
+    return bool(profile.get("PREFECT_API_URL"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,35 @@
+"""The help page comes without the libraries that only the commands need."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+IMPORTED = re.compile(r"^import time:.*\| +(\S+)$", re.MULTILINE)
+
+
+@cache
+def help_page() -> tuple[str, frozenset[str]]:
+    """What `skilltrial --help` prints, and the top-level packages it imports, in a process of its own."""
+    code = "import sys; sys.argv = ['skilltrial', '--help']; from skilltrial.flows.cli import main; main()"
+    command = [sys.executable, "-X", "importtime", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout, frozenset(name.split(".")[0] for name in IMPORTED.findall(done.stderr))
+
+
+@pytest.mark.parametrize(
+    "command", ["init", "validate", "plan", "run", "status", "retry", "tables", "inspect", "schema"]
+)
+def test_help_lists_the_command(command: str) -> None:
+    assert re.search(rf"^\W*{command} +\w", help_page()[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize("package", ["prefect", "polars", "pyarrow", "pydantic", "starlette", "uvicorn", "httpx"])
+def test_help_does_not_import(package: str) -> None:
+    imported = help_page()[1]
+    assert "skilltrial" in imported  # the list of imports was really read
+    assert package not in imported
