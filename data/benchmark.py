@@ -176,7 +176,7 @@ class AssertionRollup(Kept):
     assertion_id: str
     kind: str
     conditions: dict[str, AssertionCount]
-    signal: Literal["always_passes", "always_fails", "differs"] | None  # null: no verdict anywhere
+    signal: Literal["always_passes", "always_fails", "varies"] | None  # null: no verdict anywhere
 
 
 class CellCounts(Kept):

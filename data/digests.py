@@ -78,7 +78,7 @@ def _walk(folder: Path, root: Path, skip: Callable[[str], bool], above: frozense
         real = path.resolve()
         if real in above:
             yield path
-        elif any(os.scandir(path)):
+        elif any(path.iterdir()):
             yield from _walk(path, root, skip, above | {real})
         else:
             yield path

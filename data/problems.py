@@ -19,7 +19,8 @@ def problems_of(
     With the `model` that was validated, an unknown field's problem lists the known ones, and paths
     leave out the tags that pydantic adds for the members of a union.
     """
-    return [_problem(details, file, prefix, model) for details in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    return [_problem(details, file, prefix, model) for details in found if not _follows(details, found)]
 
 
 def json_path(parts: Sequence[str | int], prefix: str = "") -> str:
@@ -28,6 +29,14 @@ def json_path(parts: Sequence[str | int], prefix: str = "") -> str:
     for part in parts:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path
+
+
+def _follows(details: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
+    """Whether a list is called too short only because pydantic does not count its faulty items."""
+    place = details["loc"]
+    return details["type"] == "too_short" and any(
+        other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in found
+    )
 
 
 def _problem(details: ErrorDetails, file: str, prefix: str, model: type[BaseModel] | None) -> Problem:

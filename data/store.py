@@ -167,6 +167,23 @@ class CampaignFolder:
         found = [(cell, self.cell(cell).newest(cell.digest)) for cell in plan.cells]
         return [(cell, record) for cell, record in found if record is not None]
 
+    @property
+    def lock_path(self) -> Path:
+        """The lock of the campaign, last written when its holder took it; holds the holder's process id."""
+        return self.root / ".lock"
+
+    def holder(self) -> int | None:
+        """The process that runs the campaign on this machine; null: none does. Only looks, never takes the lock."""
+        import psutil
+
+        try:
+            pid, taken = int(self.lock_path.read_bytes()), self.lock_path.stat().st_mtime
+            started = psutil.Process(pid).create_time()
+        except (FileNotFoundError, ValueError, psutil.Error):
+            return None
+        # a younger process has only inherited the number; clocks differ by a tick
+        return pid if started <= taken + 1 else None
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the campaign for this process; `StoreConflict` when another one runs it.
@@ -174,7 +191,7 @@ class CampaignFolder:
         The lock is the kernel's, tied to an open file: it goes with its holder, killed or not.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".lock").open("a+b") as handle:
+        with self.lock_path.open("a+b") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

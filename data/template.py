@@ -17,6 +17,6 @@ class TemplateRecord(Kept):
     baseline: str  # commit id of refs/skilltrial/baseline; every environment starts there
     tree: str  # tree id of that commit
     branch: str
-    codebase_skills: tuple[str, ...]  # skill folders that the codebase or the fixtures bring along, sorted
+    codebase_skills: tuple[str, ...]  # slugs of skills that the codebase or the fixtures bring along, sorted
     extras: bool  # fixtures hold repositories of their own, or empty folders
     notes: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ from skilltrial.tasks.planning.conditions import campaign_name
 from skilltrial.tasks.planning.task import plan_campaign
 from skilltrial.tasks.preflight.task import preflight
 from skilltrial.tasks.staging.task import stage_template
-from skilltrial.tasks.staging.template import built
+from skilltrial.tasks.staging.template import template_record
 
 Pool = ThreadPoolTaskRunner[Any]
 
@@ -82,7 +82,7 @@ def _stage(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
     task = stage_template.with_options(result_storage=folder.cache)
     futures = []
     for template in plan.templates:
-        stands = built(folder.template(template.eval_id, template.condition))
+        stands = template_record(folder.template(template.eval_id, template.condition))
         variant = _recalling(task, stored=stands is not None and stands.digest == template.digest)
         futures.append(pool.submit(variant, {"plan": quote(plan), "template": template, "folder": folder}))
     _results(futures)
@@ -122,7 +122,7 @@ def _grade(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
         if not policy(record.outcome).graded:
             continue
         attempt = folder.cell(cell).attempt(record.attempt)
-        variant = _recalling(task, stored=is_graded(plan, cell, record, attempt))
+        variant = _recalling(task, stored=is_graded(plan, cell, attempt))
         arguments = {"plan": quote(plan), "cell": cell, "record": record, "folder": folder, "attempt": attempt}
         futures.append(pool.submit(variant, arguments))
     _results(futures)

@@ -15,6 +15,7 @@ os.environ |= {"PREFECT_HOME": _scratch.name, "DO_NOT_TRACK": "1", "PREFECT_LOGG
 import pytest  # noqa: E402
 
 from skilltrial.data.store import Store  # noqa: E402
+from tests.real_cli.lane import pytest_report_header, pytest_terminal_summary  # noqa: E402, F401  (hooks of pytest)
 
 
 @pytest.fixture(scope="session")

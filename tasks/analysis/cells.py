@@ -118,7 +118,7 @@ def _rounds(frames: Frames) -> pl.LazyFrame:
         .agg(
             _all_known("cost_usd"),
             pl.col("final_text").last(),
-            pl.col("notes").flatten().alias("round_notes"),
+            pl.col("notes").explode().alias("round_notes"),
             pl.col("surface_kinds").list.contains("skill").any().alias("has_roster"),
         )
     )

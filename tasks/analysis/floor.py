@@ -52,5 +52,5 @@ def fisher_floor(repetitions: int) -> float:
 
 
 def probability_text(value: float) -> str:
-    """A probability with two significant digits: `1`, `0.063`, `1.1e-05`."""
-    return "1" if value >= 1 else f"{value:.2g}"
+    """A probability with three significant digits: `1`, `0.0625`, `1.08e-05`."""
+    return "1" if value >= 1 else f"{value:.3g}"

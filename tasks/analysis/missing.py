@@ -10,8 +10,7 @@ import polars as pl
 
 from skilltrial.data.benchmark import MissingBounds
 from skilltrial.data.plan import Cell
-from skilltrial.tasks.analysis.contrasts import scored
-
+from skilltrial.tasks.analysis.effects import scored
 
 
 def missing_bounds(
@@ -60,9 +59,7 @@ def _reasons(planned: Sequence[Cell], cells: pl.DataFrame, arm: str) -> list[tup
         .select("eval_id", "repetition", "outcome", "counting")
         .iter_rows()
     }
-    has_score = set(
-        scored(cells).filter(pl.col("condition") == arm).select("eval_id", "repetition").iter_rows()
-    )
+    has_score = set(scored(cells).filter(pl.col("condition") == arm).select("eval_id", "repetition").iter_rows())
     found = []
     for cell in planned:
         place = (cell.eval_id, cell.repetition)

@@ -46,3 +46,17 @@ def scan(store: Store, name: str, campaign: str | None = None) -> pl.LazyFrame:
         raise NoTables(name, campaign, str(store.home))
     # stated, since a campaign called 2026 would otherwise be read as a number
     return pl.scan_parquet(found, glob=False, hive_partitioning=True, hive_schema={"campaign": pl.String})
+
+
+def row_count(store: Store, name: str, campaign: str | None = None) -> int | None:
+    """Rows of a table, from the files' footers; null: it was never written."""
+    if not parts(store, name, campaign):
+        return None
+    return int(scan(store, name, campaign).select(pl.len()).collect().item())
+
+
+def first_rows(store: Store, name: str, campaign: str | None, number: int) -> pl.DataFrame:
+    """The first rows of a table; none, with all its columns, while it was never written."""
+    if not parts(store, name, campaign):
+        return TABLES[name].frame([]).with_columns(pl.lit(None, pl.String).alias("campaign"))
+    return scan(store, name, campaign).head(number).collect()

@@ -164,10 +164,11 @@ def _judge_end(facts: ProcessFacts, summary: StreamSummary) -> tuple[Reason, str
     result = summary.last_result
     if result is not None:
         return _judge_result(facts, summary, result)
-    if summary.failed is not None:
-        detail = "; ".join(summary.error_texts[-3:]) or summary.failed
-        return (Reason.ABORTED if summary.failed == Reason.ABORTED else Reason.TURN_FAILED), detail
-    return Reason.NONE, ""
+    if summary.failed is None:
+        return Reason.NONE, ""
+    kind = _BY_KIND.get(summary.api_errors[-1]) if summary.api_errors else None
+    reason = {"aborted": Reason.ABORTED, "length": Reason.MAX_OUTPUT_TOKENS}.get(summary.failed, kind)
+    return reason or Reason.TURN_FAILED, "; ".join(summary.error_texts[-3:]) or summary.failed
 
 
 def _judge_result(facts: ProcessFacts, summary: StreamSummary, result: LastResult) -> tuple[Reason, str]:
@@ -221,7 +222,7 @@ def _judge_ended_by_us(facts: ProcessFacts, summary: StreamSummary) -> tuple[Rea
         return Reason.CANCELLED, ""
     if summary.rate_limit_rejected:
         return Reason.RATE_LIMIT, "; ".join(summary.error_texts[-1:])
-    if summary.last_record == "system/api_retry":
+    if (summary.last_record or "").endswith("/api_retry"):
         # time that was spent waiting for the API is not the agent's failure
         kinds = [_BY_KIND[kind] for kind in summary.api_errors if kind in _BY_KIND]
         return (kinds[-1] if kinds else Reason.CONNECTION_FAILED), "ended while the CLI was retrying a request"

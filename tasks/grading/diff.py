@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from skilltrial.data.errors import GitFailed, StoreConflict
-from skilltrial.data.git import git, git_text
+from skilltrial.data.errors import GitFailed, Terminal
+from skilltrial.data.git import git
 from skilltrial.data.grading import DiffRecord, FileChange, PatchFile
 from skilltrial.data.store import write_bytes
 from skilltrial.data.template import TemplateRecord
@@ -35,10 +35,13 @@ _OPTIONS: Final = (
 )
 _DIFF: Final = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none")
 _TIMEOUT_S: Final = 1800.0
-_EMPTY_BLOB: Final = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 _PLACEHOLDER: Final = ".4f1c2f0e"
 _STATUS: Final[dict[bytes, Literal["added", "deleted"]]] = {b"A": "added", b"D": "deleted"}
 _SECTION: Final = re.compile(rb"^(diff --git |@@)", re.MULTILINE)
+
+
+class CannotMeasure(Terminal):
+    """There is nothing left to compare with the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,13 @@ class _Bench:
 def measure(repository: Path, template: TemplateRecord, environment: Path, patch: Path, *, root: Path) -> DiffRecord:
     """Compare an environment with its baseline, and write the patch to `patch`, a file below the folder `root`.
 
-    Raises `StoreConflict` when the environment is gone, `GitFailed` when the template cannot be read.
+    Raises `CannotMeasure` when the environment is gone, `GitFailed` when the template cannot be read.
     """
     environment = environment.resolve()
     if not environment.is_dir():
-        raise StoreConflict(f"the environment {environment} is gone: what the agent changed cannot be measured any more")
+        raise CannotMeasure(
+            f"the environment {environment} is gone: what the agent changed cannot be measured any more"
+        )
     with tempfile.TemporaryDirectory(prefix="diff-") as scratch:
         bench = _bench(repository, Path(scratch))
         tree, notes = _tree(bench, template.baseline, environment)
@@ -94,7 +99,7 @@ def _tree(bench: _Bench, baseline: str, environment: Path) -> tuple[str, list[st
     nested = list(_nested_repositories(environment))
     if nested:
         notes.append(NESTED)
-        _open_nested(bench, environment, nested)
+        _open_nested(bench, environment, nested, "1" * len(baseline))
     try:
         bench.git("add", "--all", "--ignore-errors", "--", ".", work_tree=environment)
     except GitFailed as error:
@@ -114,13 +119,13 @@ def _nested_repositories(environment: Path) -> Iterator[str]:
             names.remove(".git")
 
 
-def _open_nested(bench: _Bench, environment: Path, nested: list[str]) -> None:
+def _open_nested(bench: _Bench, environment: Path, nested: list[str], blob: str) -> None:
     """Have git look into nested repositories instead of recording them as one link each.
 
-    It looks into a folder of which it knows a file already, so each gets one that does not exist; `add --all`
-    drops that again.
+    It looks into a folder of which it knows a file already, so each gets one that exists nowhere; `add --all`
+    drops that again. `blob` is an object id that nobody looks up.
     """
-    entries = (f"100644 {_EMPTY_BLOB}\t{folder}/{_PLACEHOLDER}\0" for folder in nested)
+    entries = (f"100644 {blob}\t{folder}/{_PLACEHOLDER}\0" for folder in nested)
     stdin = "".join(entries).encode(errors="surrogateescape")
     bench.git("update-index", "-z", "--add", "--replace", "--index-info", work_tree=environment, stdin=stdin)
 

@@ -19,7 +19,9 @@ GUARD_MARK: Final = "skilltrial guard: "
 
 _SUSPECT_LIMIT: Final = 5000
 _HOOK_PREFIX: Final = re.compile(r"(?:PreToolUse|PermissionRequest)(?::\S+)? hook error: (?:\[[^\]\n]*\]: )?")
-_HOOK: Final = re.compile(r"PreToolUse\S* hook error|Hook PreToolUse\S* denied|Execution (?:was )?(?:stopped|blocked) by PreToolUse")
+_HOOK: Final = re.compile(
+    r"PreToolUse\S* hook error|Hook PreToolUse\S* denied|Execution (?:was )?(?:stopped|blocked) by PreToolUse"
+)
 _PLAN_MODE: Final = re.compile(r"Cannot write to .{1,4096}? while in plan mode\.", re.DOTALL)
 _APPROVER: Final = re.compile(r"The permission prompt tool |The user doesn't want to (?:proceed|take this action)")
 _PERMISSION: Final = re.compile(
@@ -133,6 +135,7 @@ def sandbox_refused(text: str) -> bool:
 
 
 def _source_of_text(text: str) -> str | None:
+    text = text.removeprefix("<tool_use_error>").removeprefix("Error: ")
     for source, pattern in (
         ("plan_mode", _PLAN_MODE),
         ("hook", _HOOK),
@@ -141,4 +144,4 @@ def _source_of_text(text: str) -> str | None:
     ):
         if pattern.match(text):
             return source
-    return "sandbox" if _SANDBOX in text else None
+    return "sandbox" if sandbox_refused(text) else None

@@ -78,7 +78,7 @@ def _lines(start: bytes, blocks: Iterator[bytes], coverage: Coverage) -> Iterato
     loads = orjson.loads
     for lines in _complete_lines(start, blocks, coverage):
         coverage.lines += len(lines)
-        coverage.longest_line_bytes = max(coverage.longest_line_bytes, max(map(len, lines)))
+        coverage.longest_line_bytes = max(coverage.longest_line_bytes, *map(len, lines))
         for line in lines:
             try:
                 record = loads(line)
@@ -194,7 +194,7 @@ def _objects(text: str, coverage: Coverage) -> list[Record]:
         start = end
         while start < len(text) and text[start].isspace():
             start += 1
-    broken = start < len(text) and text[start] in "]},:\""
+    broken = start < len(text) and text[start] in ']},:"'
     untyped = (prefixed or len(found) > 1) and not all("type" in record or "raw" in record for record in found)
     return [] if broken or untyped else found
 

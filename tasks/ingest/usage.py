@@ -23,8 +23,18 @@ _OPEN_MESSAGES: Final = 4096
 
 def usage_of(told: object, *, source: str, exact: bool = True) -> Usage | None:
     """One usage object of the API; null when it tells nothing (some providers send `{}`)."""
-    found = [whole(mapping(told).get(kind)) for kind in KINDS]
-    return None if all(tokens is None for tokens in found) else Usage(*found, exact=exact, source=source)
+    values = mapping(told)
+    found = {kind: whole(values.get(kind)) for kind in KINDS}
+    known = any(tokens is not None for tokens in found.values())
+    return of_tokens(found, exact=exact, source=source) if known else None
+
+
+def of_tokens(
+    tokens: Mapping[str, int | None], *, cost_usd: float | None = None, exact: bool = True, source: str = "result"
+) -> Usage:
+    """A usage from tokens by kind."""
+    given, made, read, written = (tokens.get(kind) for kind in KINDS)
+    return Usage(given, made, read, written, cost_usd, exact, source)
 
 
 def model_usage_of(told: object) -> dict[str | None, Usage]:
@@ -32,8 +42,8 @@ def model_usage_of(told: object) -> dict[str | None, Usage]:
     found: dict[str | None, Usage] = {}
     for model, entry in mapping(told).items():
         values = mapping(entry)
-        tokens = [whole(values.get(camel, values.get(kind))) for camel, kind in zip(_CAMEL, KINDS, strict=True)]
-        found[model] = Usage(*tokens, cost_usd=number(values.get("costUSD")), source="model_usage")
+        tokens = {kind: whole(values.get(camel, values.get(kind))) for camel, kind in zip(_CAMEL, KINDS, strict=True)}
+        found[model] = of_tokens(tokens, cost_usd=number(values.get("costUSD")), source="model_usage")
     return found
 
 
@@ -43,8 +53,8 @@ def total(parts: Iterable[Usage]) -> Usage | None:
     if not listed:
         return None
     costs = [part.cost_usd for part in listed if part.cost_usd is not None]
-    return Usage(
-        *(_sum(getattr(part, kind) for part in listed) for kind in KINDS),
+    return of_tokens(
+        {kind: _sum(getattr(part, kind) for part in listed) for kind in KINDS},
         cost_usd=sum(costs) if costs else None,
         exact=all(part.exact for part in listed),
         source=listed[0].source,

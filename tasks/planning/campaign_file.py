@@ -56,7 +56,8 @@ def resolve(spec: CampaignSpec, base: Path) -> CampaignSpec:
     """The same spec with absolute paths; relative ones start at `base`. Links are kept as they are named."""
 
     def absolute(path: Path) -> Path:
-        return base.absolute() / path.expanduser()
+        named = base.absolute() / path.expanduser()
+        return named.resolve() if ".." in named.parts else named
 
     conditions = tuple(
         condition.model_copy(

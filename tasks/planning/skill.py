@@ -51,7 +51,7 @@ def read_skill(folder: Path, *, folder_name: str | None = None) -> Skill:
     content = (folder / SKILL_FILE).read_bytes()
     text = content.decode("utf-8", errors="replace")
     front = read_front_matter(text)
-    given = folder_name or folder.resolve().name
+    given = folder_name or folder.absolute().name
     name = front.text("name")
     notes = [f"SKILL.md {note}" for note in (*front.notes, *_warnings(front))]
     if "\ufffd" in text and b"\xef\xbf\xbd" not in content:

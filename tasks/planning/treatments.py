@@ -17,6 +17,7 @@ from skilltrial.tasks.planning.sources import opened_skill
 class Treatments:
     """The arms of a campaign, as far as they could be resolved."""
 
+    subject: PlannedSkill | None = None  # the skill under test, as its folder is now
     conditions: list[PlannedCondition] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -32,6 +33,7 @@ def planned_treatments(spec: CampaignSpec, file: str) -> Treatments:
     # the skill under test is read first even if its newest version is in no arm: it gives the others its slug
     for reference in dict.fromkeys([subject, *references]):
         skills[reference] = _planned(reference, slugs, result, staged=reference in references)
+    result.subject = skills[subject]
     for condition in conditions_of(spec):
         staged = [skill for reference in condition.treatment if (skill := skills[reference]) is not None]
         result.conditions.append(PlannedCondition(name=condition.name, skills=tuple(staged)))

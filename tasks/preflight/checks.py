@@ -13,7 +13,7 @@ from typing import Final
 from skilltrial.data.plan import CampaignPlan
 from skilltrial.data.store import Store
 from skilltrial.descriptors.model import HarnessDescriptor, of_plan
-from skilltrial.tasks.staging.template import built
+from skilltrial.tasks.staging.template import template_record
 
 _NEEDED_BYTES: Final = 1 << 30
 _LEAKS: Final = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".git")
@@ -131,7 +131,7 @@ def _codebase_skills(plan: CampaignPlan, store: Store) -> Iterator[Finding]:
     folder = store.campaign(plan.campaign)
     tested = {skill.slug for condition in plan.conditions for skill in condition.skills}
     for template in plan.templates:
-        record = built(folder.template(template.eval_id, template.condition))
+        record = template_record(folder.template(template.eval_id, template.condition))
         for name in record.codebase_skills if record else ():
             place = f"the codebase of eval {template.eval_id} ({template.condition})"
             if name in tested:

@@ -19,7 +19,8 @@ from skilltrial.data.errors import GitFailed, Terminal
 from skilltrial.data.git import git, git_text
 from skilltrial.data.plan import PlannedCodebase
 from skilltrial.data.store import scratch_path
-from skilltrial.tasks.staging.layers import copy_tree, skip_git
+from skilltrial.tasks.planning.sources import not_in_codebase
+from skilltrial.tasks.planning.trees import copy_tree
 
 BRANCH: Final = "work"
 """The one branch of a cached repository; a template renames it to the codebase's own."""
@@ -56,8 +57,8 @@ def _copy_folder(planned: PlannedCodebase, scratch: Path) -> None:
     source = Path(planned.provenance.path)
     if not source.is_dir():
         raise CodebaseChanged(f"codebase {source}: there is no such folder any more; plan the campaign again")
-    copy_tree(source, scratch, skip=skip_git)
-    found = _TREE_PREFIX + tree_digest(scratch, skip=skip_git)
+    copy_tree(source, scratch, skip=not_in_codebase)
+    found = _TREE_PREFIX + tree_digest(scratch, skip=not_in_codebase)
     if found != planned.key:
         raise CodebaseChanged(f"codebase {source} has changed since it was planned; plan the campaign again")
 

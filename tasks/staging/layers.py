@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from skilltrial.data.digests import walk_files
 from skilltrial.data.errors import Terminal
@@ -16,29 +16,24 @@ class CannotStage(Terminal):
     """Something of a skill or a fixture cannot be put where it belongs."""
 
 
-def skip_git(name: str) -> bool:
-    """Whether a path (relative, `/` between its parts) is git's own data."""
-    return PurePosixPath(name).name == ".git"
-
-
-def copy_tree(source: Path, target: Path, *, skip: Callable[[str], bool] = lambda _: False) -> None:
-    """Copy a file or folder into an existing folder `target`; links are followed, dangling ones kept.
-
-    A file becomes 0644 or 0755, as its owner may run it: nothing else of a mode is content.
-    """
-    for path in walk_files(source, skip=skip):
-        copy_entry(path, target / path.relative_to(source))
-
-
-def lay_over(source: Path, target: Path, *, root: Path, extras: Path | None = None) -> list[str]:
+def lay_over(
+    source: Path,
+    target: Path,
+    *,
+    root: Path,
+    extras: Path | None = None,
+    skip: Callable[[str], bool] = lambda _: False,
+    clear_the_way: bool = False,
+) -> list[str]:
     """Copy a tree over what lies in `target`, a folder below the repository `root`; returns the files' paths.
 
     Paths are relative to `root`. What git cannot carry goes to `extras` instead: repositories within the tree
     (`.git` and all below it) and empty folders; without `extras` it is left out.
-    Raises `CannotStage` when a path would lead out of the repository or through a file.
+    A path must not lead through a file, nor through a link out of the repository: `CannotStage` says which one
+    does, or, to `clear_the_way`, a folder takes the obstacle's place.
     """
     laid = []
-    for path in walk_files(source):
+    for path in walk_files(source, skip=skip):
         inside = target.relative_to(root) / path.relative_to(source)
         if inside.parts[0] == ".git":
             raise CannotStage(f"{inside.as_posix()}: the environment's own git data cannot be replaced")
@@ -46,7 +41,10 @@ def lay_over(source: Path, target: Path, *, root: Path, extras: Path | None = No
             if extras is not None:
                 copy_entry(path, extras / inside)
             continue
-        _require_inside(root, inside)
+        if obstacle := _obstacle(root, inside):
+            if not clear_the_way:
+                raise CannotStage(f"{inside.as_posix()}: {obstacle.name!r} is no folder within the codebase")
+            obstacle.unlink()
         copy_entry(path, root / inside)
         laid.append(inside.as_posix())
     return laid
@@ -68,11 +66,11 @@ def copy_entry(path: Path, destination: Path) -> None:
         destination.mkdir(parents=True, exist_ok=True)
 
 
-def _require_inside(root: Path, inside: Path) -> None:
-    parent = root
-    for part in inside.parts[:-1]:
-        parent = parent / part
-        if parent.is_symlink() and not parent.resolve().is_relative_to(root.resolve()):
-            raise CannotStage(f"{inside.as_posix()}: {part!r} is a link of the codebase that leads out of it")
-        if os.path.lexists(parent) and not parent.is_dir():
-            raise CannotStage(f"{inside.as_posix()}: {part!r} is a file of the codebase, not a folder")
+def _obstacle(root: Path, inside: Path) -> Path | None:
+    """The first parent of a path that is a file, or a link that leads out of the root or nowhere."""
+    for parent in reversed((root / inside).parents):
+        if parent == root or not parent.is_relative_to(root) or not os.path.lexists(parent):
+            continue
+        if not parent.is_dir() or not parent.resolve().is_relative_to(root.resolve()):
+            return parent
+    return None

@@ -1,4 +1,4 @@
-"""Templates: one immutable repository for each (eval, condition), from which every attempt is cloned.
+"""Templates: one immutable repository for each (eval, condition), from which every attempt starts.
 
 Both arms of an eval start from the same bytes, apart from the folders of the treatment's skills. The same inputs
 always become the same commit. What an agent can read there, log included, says nothing of a trial.
@@ -15,16 +15,17 @@ import orjson
 from pydantic import ValidationError
 
 from skilltrial.data.errors import GitFailed
-from skilltrial.data.git import DATE, git, git_text
+from skilltrial.data.git import DATE, EMAIL, IDENTITY, git, git_text
 from skilltrial.data.plan import CampaignPlan, PlannedCodebase, PlannedCondition, PlannedEval, Template
 from skilltrial.data.store import CampaignFolder, read_model, replace_folder, scratch_path, write_model
 from skilltrial.data.template import TEMPLATE_SCHEMA, TemplateRecord
 from skilltrial.descriptors.model import of_plan
+from skilltrial.tasks.planning.trees import copy_tree
 from skilltrial.tasks.staging.codebase import BRANCH, checkout
-from skilltrial.tasks.staging.layers import CannotStage, copy_tree, lay_over
+from skilltrial.tasks.staging.layers import CannotStage, lay_over
 
 BASELINE_REF: Final = "refs/skilltrial/baseline"
-"""Kept in the template alone: a clone takes branches and tags over, so that no agent ever sees this name."""
+"""Kept in the template alone: an environment gets branches and tags, so that no agent ever sees this name."""
 
 REPOSITORY: Final = "repository"
 EXTRAS: Final = "extras"
@@ -33,6 +34,11 @@ MESSAGE: Final = "Start"
 """Message of the baseline commit: the agent can read the log."""
 
 SUBMODULES: Final = "submodules_not_fetched"
+
+SETTINGS: Final = (
+    f"[user]\n\tname = {IDENTITY}\n\temail = {EMAIL}\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n"
+)
+"""Configuration of every environment, so that the agent can commit."""
 
 EXACT_PATHS: Final = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
 """Options that let git keep names which only other file systems mind."""
@@ -44,7 +50,7 @@ def build(plan: CampaignPlan, template: Template, folder: CampaignFolder) -> Tem
     Reads the frozen sources alone. Raises `CannotStage` naming eval and condition, `CodebaseChanged`, `GitFailed`.
     """
     target = folder.template(template.eval_id, template.condition)
-    existing = built(target)
+    existing = template_record(target)
     if existing is not None and existing.digest == template.digest:
         return existing
     scratch = scratch_path(target)
@@ -60,8 +66,8 @@ def build(plan: CampaignPlan, template: Template, folder: CampaignFolder) -> Tem
     return record
 
 
-def built(target: Path) -> TemplateRecord | None:
-    """The record of a finished template folder; null: there is none that this version can read."""
+def template_record(target: Path) -> TemplateRecord | None:
+    """The record in a finished template's folder; null: there is none that this version can read."""
     try:
         record = read_model(target / RECORD, TemplateRecord)
     except (FileNotFoundError, NotADirectoryError, ValidationError, orjson.JSONDecodeError):
@@ -76,8 +82,7 @@ def _build_in(scratch: Path, plan: CampaignPlan, template: Template, folder: Cam
     staged, replaced, paths = _stage_skills(repository, plan, plan.condition(template.condition), folder)
     paths += _lay_fixtures(repository, planned, folder, scratch / EXTRAS)
     files = _commit(repository, paths)
-    skills_folder = of_plan(plan).skills.folder
-    found = _skill_folders(files, skills_folder) - staged
+    found = _skill_folders(files, of_plan(plan).skills.folder) - staged
     return TemplateRecord(
         eval_id=template.eval_id,
         condition=template.condition,
@@ -85,7 +90,7 @@ def _build_in(scratch: Path, plan: CampaignPlan, template: Template, folder: Cam
         baseline=git_text("rev-parse", BASELINE_REF, cwd=repository),
         tree=git_text("rev-parse", f"{BASELINE_REF}^{{tree}}", cwd=repository),
         branch=git_text("symbolic-ref", "--short", "HEAD", cwd=repository),
-        codebase_skills=tuple(sorted(found | replaced)),
+        codebase_skills=tuple(sorted({PurePosixPath(name).name for name in found | replaced})),
         extras=(scratch / EXTRAS).exists(),
         notes=(SUBMODULES,) if ".gitmodules" in files else (),
     )
@@ -146,8 +151,10 @@ def _commit(repository: Path, forced: list[str]) -> set[str]:
     git("commit", "--quiet", "--allow-empty", "--no-verify", "--message", MESSAGE, cwd=repository, env=env)
     git("update-ref", BASELINE_REF, "HEAD", cwd=repository)
     _verify(repository)
-    git("repack", "-d", "--quiet", cwd=repository)  # a clone copies one pack faster than many objects
+    git("repack", "-d", "-n", "--quiet", cwd=repository)  # one pack is copied faster than many objects
     shutil.rmtree(repository / ".git" / "logs", ignore_errors=True)
+    with (repository / ".git" / "config").open("a") as config:
+        config.write(SETTINGS)
     listed = git("ls-files", "-z", cwd=repository).decode(errors="surrogateescape")
     return set(listed.split("\0")) - {""}
 

@@ -20,26 +20,37 @@ MODES: Final = ("acceptEdits", "bypassPermissions", "default", "dontAsk", "manua
 _READS: Final = frozenset({"Read", "Glob", "Grep"})
 _WRITES: Final = frozenset({"Write", "Edit"})
 _CHANGES_FILES: Final = frozenset({"mkdir", "touch", "rm", "rmdir", "mv", "cp"})
-_READS_FILES: Final = frozenset(
-    "basename cat cd cmp cut date df diff dirname du echo egrep false file find grep head hostname id ls nl printf pwd "
-    "readlink realpath rg sed sort stat tail test tr tree true type uname uniq wc which whoami [".split()
-)
-_READS_NO_FILES: Final = frozenset("date echo false hostname id printf pwd true type uname which whoami".split())
-_GIT_READS: Final = frozenset("blame describe diff grep log ls-files rev-parse shortlog show status".split())
+# fmt: off
+_READS_FILES: Final = frozenset({
+    "[", "basename", "cat", "cd", "cmp", "cut", "date", "df", "diff", "dirname", "du", "echo", "egrep", "false",
+    "file", "find", "grep", "head", "hostname", "id", "ls", "nl", "printf", "pwd", "readlink", "realpath", "rg",
+    "sed", "sort", "stat", "tail", "test", "tr", "tree", "true", "type", "uname", "uniq", "wc", "which", "whoami",
+})
+_READS_NO_FILES: Final = frozenset({
+    "date", "echo", "false", "hostname", "id", "printf", "pwd", "true", "type", "uname", "which", "whoami",
+})
+_GIT_READS: Final = frozenset({
+    "blame", "describe", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status",
+})
+# fmt: on
 _DANGEROUS_OPTIONS: Final = {
-    "find": re.compile(r"^-(exec|ok|delete|fprint|fls)"),
-    "sed": re.compile(r"^(-[a-zA-Z]*i|--in-place|-f|--file)"),
-    "sort": re.compile(r"^(-o|--output)"),
-    "git": re.compile(r"^(--output|--ext-diff|-o|-c|-C|--git-dir|--exec)"),
-    "date": re.compile(r"^(-s|--set)"),
-    "hostname": re.compile(r"^[^-]"),
-    "rg": re.compile(r"^--pre"),
+    "find": r"^-(exec|ok|delete|fprint|fls)",
+    "sed": r"^(-[a-zA-Z]*i|--in-place|-f|--file)",
+    "sort": r"^(-o|--output)",
+    "git": r"^(--output|--ext-diff|-o|-c|-C|--git-dir|--exec)",
+    "date": r"^(-s|--set)",
+    "hostname": r"^[^-]",
+    "rg": r"^--pre",
 }
 _VERBS: Final = {"ls": "list files in", "cat": "concatenate files from"}
 _DONT_ASK: Final = (
     "Permission to use {tool} has been denied because Claude Code is running in don't ask mode. IMPORTANT: You *may* "
     "attempt to accomplish this action using other tools that might naturally be used to accomplish this goal, "
-    "e.g. using head instead of cat. But you *should not* attempt to work around this denial in malicious ways."
+    "e.g. using head instead of cat. But you *should not* attempt to work around this denial in malicious ways, "
+    "e.g. do not use your ability to run tests to execute non-test actions. You should only try to work around this "
+    "restriction in reasonable ways that do not attempt to bypass the intent behind this denial. If you believe this "
+    "capability is essential to complete the user's request, STOP and explain to the user what you were trying to do "
+    "and why you need this permission. Let the user decide how to proceed."
 )
 _RULE: Final = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 
@@ -119,7 +130,9 @@ def decide_skill(name: str, asks_for_tools: bool, mode: str, allow: list[Rule]) 
         return Decision(True)
     if mode == "dontAsk":
         return _dont_ask("Skill")
-    advice = f"The user can add the allow rule Skill({name}) to .claude/settings.local.json to let it run without asking."
+    advice = (
+        f"The user can add the allow rule Skill({name}) to .claude/settings.local.json to let it run without asking."
+    )
     return _refused(f"Execute skill: {name}. {advice}")
 
 
@@ -145,7 +158,7 @@ def _denied_by_rule(tool: str, given: Json) -> Decision:
 
 
 def _reading(tool: str, given: Json, mode: str, allow: list[Rule], place: Place) -> Decision:
-    path = place.cwd / given.get("file_path", given.get("path", "."))
+    path = place.cwd / _path_of(given)
     if inside(path, place.cwd) or inside(path, place.config / "projects") or mode == "plan":
         return Decision(True, reason_type="mode")
     if any(_applies(entry, tool, given, place) for entry in allow):
@@ -243,7 +256,7 @@ def _only_reads(part: SimpleCommand) -> bool:
     if name == "git" and (not arguments or arguments[0] not in _GIT_READS):
         return False
     dangerous = _DANGEROUS_OPTIONS.get(name)
-    return dangerous is None or not any(dangerous.match(argument) for argument in arguments)
+    return dangerous is None or not any(re.match(dangerous, argument) for argument in arguments)
 
 
 def _change(what: str, path: Path, mode: str, place: Place) -> str:
@@ -276,10 +289,15 @@ def _applies(entry: Rule, tool: str, given: Json, place: Place, any_part: bool =
     if tool == "Bash":
         parts = [part.text for part in read(given["command"]) or ()] if any_part else []
         return any(_command_matches(entry.pattern, text) for text in [given["command"].strip(), *parts])
-    path = os.path.realpath(place.cwd / given.get("file_path", given.get("path", ".")))
+    path = os.path.realpath(place.cwd / _path_of(given))
     pattern = entry.pattern.removeprefix("//") if entry.pattern.startswith("//") else entry.pattern.removeprefix("./")
     base = "/" if entry.pattern.startswith("//") else os.path.realpath(place.cwd)
     return fnmatch.fnmatchcase(path, os.path.join(base, pattern))  # noqa: PTH118 -- a pattern, not a path
+
+
+def _path_of(given: Json) -> str:
+    path: str = given.get("file_path") or given.get("path") or "."
+    return path
 
 
 def _command_matches(pattern: str, command: str) -> bool:

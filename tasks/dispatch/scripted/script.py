@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from typing import Any, Final, NamedTuple
 
 from .stream import Json
@@ -171,7 +172,7 @@ def filled(value: Any, values: dict[str, str]) -> Any:
     return value
 
 
-def _conversations(document: object, problems: list[str]) -> tuple[Conversation, ...]:
+def _conversations(document: Any, problems: list[str]) -> tuple[Conversation, ...]:
     if not _is_object(document, {"conversations": list}, "", problems, required=("conversations",)):
         return ()
     found = []
@@ -189,7 +190,7 @@ def _conversations(document: object, problems: list[str]) -> tuple[Conversation,
     return tuple(found)
 
 
-def _step(step: object, where: str, problems: list[str]) -> Step:
+def _step(step: Any, where: str, problems: list[str]) -> Step:
     if not _is_object(step, _STEP, where, problems):
         return Step({}, False, 0.0, None, None, (), None, None, False)
     calls = step.get("tools", [step["tool"]] if "tool" in step else [])
@@ -216,12 +217,13 @@ def _step(step: object, where: str, problems: list[str]) -> Step:
     )
 
 
-def _tool_uses(calls: list[object], where: str, problems: list[str]) -> tuple[ToolUse, ...]:
-    found = []
-    for call in calls:
-        if _is_object(call, {"name": str, "input": dict}, f"{where}.tool", problems, required=("name", "input")):
-            found.append(ToolUse(call["name"], call["input"]))
-    return tuple(found)
+def _tool_uses(calls: list[Any], where: str, problems: list[str]) -> tuple[ToolUse, ...]:
+    keys: dict[str, type | tuple[type, ...]] = {"name": str, "input": dict}
+    return tuple(
+        ToolUse(call["name"], call["input"])
+        for call in calls
+        if _is_object(call, keys, f"{where}.tool", problems, required=tuple(keys))
+    )
 
 
 def _check_when(when: Json, where: str, problems: list[str]) -> None:
@@ -240,6 +242,9 @@ def _check_failure(fail: Json, where: str, problems: list[str]) -> None:
     _is_object(fail, {**_COMMON, **FAILURES[kind]}, where, problems)
     if ("times" in fail) != ("counter" in fail):
         problems.append(f"{where}: times and counter go together")
+    name = fail.get("signal", "SIGKILL")
+    if not (isinstance(name, str) and name.startswith("SIG") and isinstance(getattr(signal, name, None), int)):
+        problems.append(f"{where}.signal: unknown {name!r}; such as SIGKILL, SIGSEGV")
     if fail.get("child", CHILDREN[0]) not in CHILDREN:
         problems.append(f"{where}.child: unknown {fail['child']!r}; known: {', '.join(CHILDREN)}")
 

@@ -100,9 +100,7 @@ class _Reader:
         """What was read; null for an empty command."""
         if not (self._words or self._writes or self._reads):
             return None
-        return SimpleCommand(
-            self.text, tuple(self._words), tuple(self._writes), tuple(self._reads), self._variable
-        )
+        return SimpleCommand(self.text, tuple(self._words), tuple(self._writes), tuple(self._reads), self._variable)
 
     def _quoted(self, quote: str) -> bool:
         end = self._source.find(quote, self._at + 1)

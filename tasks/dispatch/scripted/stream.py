@@ -70,6 +70,16 @@ class Stream:
         self._first_block_ms: int | None = None
         self._message: str | None = None
 
+    @property
+    def between_messages(self) -> bool:
+        """Whether the next block begins a message of the model."""
+        return self._message is None
+
+    @property
+    def silent(self) -> bool:
+        """Whether the model has not answered at all yet."""
+        return self._first_block_ms is None
+
     def write(self, data: bytes) -> None:
         """Write bytes as they are."""
         with self._signals.writing():
@@ -86,7 +96,9 @@ class Stream:
         identity = {"uuid": new_uuid(), "session_id": self.session_id}
         self.event({"type": "system", "subtype": subtype, **fields, **identity})
 
-    def init(self, cwd: Path, *, mode: str, tools: list[str], skills: list[str], memory: str, asked: str | None) -> None:
+    def init(
+        self, cwd: Path, *, mode: str, tools: list[str], skills: list[str], memory: str, asked: str | None
+    ) -> None:
         """Write the roster of the session. `asked` is the model that was asked for, which nothing here uses."""
         fields = {
             "cwd": str(cwd),
@@ -178,7 +190,13 @@ class Stream:
 
     def api_error(self, text: str, kind: str, details: Json) -> None:
         """Write the message that stands for a failed request to the model."""
-        usage = {"output_tokens_details": None, **_NO_TOKENS, "service_tier": None, "inference_geo": None, "speed": None}
+        usage = {
+            "output_tokens_details": None,
+            **_NO_TOKENS,
+            "service_tier": None,
+            "inference_geo": None,
+            "speed": None,
+        }
         message = {
             "diagnostics": None,
             "id": new_uuid(),

@@ -17,7 +17,7 @@ class UnknownParser:
     def __init__(self, sink: RowSink, role: Role) -> None:
         """Takes what every parser takes, and needs none of it."""
 
-    def feed(self, record: dict[str, Any]) -> bool:
+    def feed(self, record: dict[str, Any]) -> bool:  # noqa: ARG002  (what every parser takes)
         """Every record is of an unknown type."""
         return False
 

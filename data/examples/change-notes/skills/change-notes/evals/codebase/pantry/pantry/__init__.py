@@ -1,0 +1,1 @@
+"""Turns recipes into a shopping list."""

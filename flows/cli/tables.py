@@ -1,0 +1,151 @@
+"""`skilltrial tables`: what tables there are, what their columns mean, rows of them, and SQL over all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from skilltrial.flows.cli.output import emit_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from skilltrial.data.store import Store
+
+
+def tables(
+    table: str | None = None,
+    *,
+    campaign: str | None = None,
+    head: int = 10,
+    sql: str | None = None,
+    home: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """List the tables; describe one and print its first rows; or query all of them.
+
+    Parameters
+    ----------
+    table
+        Name of a table; without one, all are listed.
+    campaign
+        Only rows of this campaign; default: of all.
+    head
+        How many rows to print.
+    sql
+        A DuckDB query; every table is a view under its own name, with the column `campaign`.
+    home
+        The store's folder.
+    json
+        Print descriptions and rows as JSON.
+    """
+    from skilltrial.data.store import Store
+
+    store = Store.open(home)
+    _require_campaign(store, campaign)
+    if sql is not None:
+        from skilltrial.tasks.analysis.sql import query
+
+        _print_rows(query(store, sql, campaign), json)
+    elif table is None:
+        _list(store, campaign, json)
+    else:
+        _describe(store, table, campaign, head, json)
+    return 0
+
+
+def _require_campaign(store: Store, campaign: str | None) -> None:
+    from skilltrial.data.errors import UnknownName
+
+    if campaign is not None and campaign not in store.campaigns():
+        raise UnknownName("campaign", campaign, store.campaigns())
+
+
+def _list(store: Store, campaign: str | None, json: bool) -> None:
+    from skilltrial.data.tables import TABLES
+    from skilltrial.tasks.analysis.tables import row_count
+
+    counts = {name: row_count(store, name, campaign) for name in TABLES}
+    if json:
+        listed = [{**_declaration(name), "rows": counts[name]} for name in TABLES]
+        emit_json({"folder": str(store.tables), "tables": listed})
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, justify in (("table", "left"), ("rows", "right"), ("what a row is", "left")):
+        shown.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for name, declared in TABLES.items():
+        rows = "" if counts[name] is None else f"{counts[name]:,}"
+        shown.add_row(name, rows, Text(declared.description))
+    console = Console()
+    console.print(shown)
+    console.print(Text(f"files: {store.tables}/<table>/campaign=<campaign>/*.parquet", overflow="fold"))
+
+
+def _declaration(name: str) -> dict[str, Any]:
+    from skilltrial.data.tables import TABLES
+    from skilltrial.data.tables.documentation import type_name
+
+    table = TABLES[name]
+    return {
+        "name": name,
+        "description": table.description,
+        "key": ["campaign", *table.key],
+        "columns": [
+            {
+                "name": column.name,
+                "type": type_name(column.dtype),
+                "unit": column.unit,
+                "nullable": column.nullable,
+                "description": column.description,
+            }
+            for column in table.columns
+        ],
+    }
+
+
+def _describe(store: Store, table: str, campaign: str | None, head: int, json: bool) -> None:
+    from skilltrial.tasks.analysis.tables import declared, first_rows
+
+    name = declared(table).name
+    rows = first_rows(store, name, campaign, head)
+    if json:
+        emit_json({**_declaration(name), "rows": rows.to_dicts()})
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console, shown = Console(), Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("column", "type", "meaning"):
+        shown.add_column(title, overflow="fold")
+    for column in _declaration(name)["columns"]:
+        unit = f" [{column['unit']}]" if column["unit"] else ""
+        shown.add_row(column["name"], column["type"], Text(f"{column['description']}{unit}"))
+    console.print(Text(declared(table).description))
+    console.print(shown)
+    console.print()
+    _print_rows(rows, json=False)
+
+
+def _print_rows(rows: pl.DataFrame, json: bool) -> None:
+    if json:
+        emit_json(rows.to_dicts())
+        return
+    import shutil
+
+    import polars as pl
+
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=shutil.get_terminal_size((120, 24)).columns,
+        fmt_str_lengths=60,
+        tbl_hide_column_data_types=True,
+    ):
+        print(rows)

@@ -1,0 +1,14 @@
+"""A bench on which rounds run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.dispatch.programs import Bench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
