@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import Final, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from skilltrial.data.errors import Problem
+
+_MESSAGES: Final = {"string_pattern_mismatch": "has not the right form", "literal_error": "is not a known value"}
+"""Of errors whose own message repeats what is allowed."""
 
 
 def problems_of(
@@ -51,7 +54,7 @@ def _problem(details: ErrorDetails, file: str, prefix: str, model: type[BaseMode
     if kind == "union_tag_invalid":
         where = json_path([*parts, "type"], prefix)
         return Problem(file, where, context["tag"], "is not a known type", context["expected_tags"])
-    message = details["msg"].removeprefix("Value error, ")
+    message = _MESSAGES.get(kind) or details["msg"].removeprefix("Value error, ")
     allowed = str(context.get("expected") or context.get("pattern") or "")
     value = details["input"] if not isinstance(details["input"], (dict, list, tuple)) else None
     return Problem(file, where, value, message[:1].lower() + message[1:], allowed)

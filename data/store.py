@@ -203,7 +203,10 @@ class CampaignFolder:
             handle.truncate(0)
             handle.write(str(os.getpid()).encode())
             handle.flush()
-            yield
+            try:
+                yield
+            finally:
+                handle.truncate(0)  # a long-lived process holds several campaigns, one after the other
 
 
 @dataclass(frozen=True, slots=True)

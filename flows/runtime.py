@@ -3,16 +3,23 @@
 With `PREFECT_API_URL` set (or an active profile that names a server) that server is used. Otherwise a
 private one is started for this process. Prefect's own temporary server outlives a killed parent
 (measured with 3.9.1), so ours runs below a guardian that ends it as soon as this process is gone.
+
+A private server has a database of its own, copied from a template that is made once for each version of
+Prefect: a kill in the middle of a migration would leave a database that no server starts on (measured),
+and two campaigns at once would wait for each other's locks. What it showed goes with it; the store stays.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +28,7 @@ from typing import Final
 from skilltrial.data.errors import Terminal
 
 _START_LIMIT_S: Final = 120.0
+_DATABASE: Final = "prefect.db"
 
 CLIENT_SETTINGS: Final = {
     "DO_NOT_TRACK": "1",
@@ -32,8 +40,8 @@ CLIENT_SETTINGS: Final = {
 SERVER_SETTINGS: Final = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
-    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+    "PREFECT_LOGGING_LEVEL": "ERROR",
     "PREFECT_SERVER_UI_ENABLED": "false",
     "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
     # one transaction per event is the default: bursts of cached cells then lose task runs and lock SQLite
@@ -86,8 +94,14 @@ class PrivateServer:
     """A Prefect server of this process alone."""
 
     url: str
-    log: Path
+    folder: Path  # its database and log
+    template: Path  # the migrated database that later servers start from; made if it is not there
     _guardian: subprocess.Popen[bytes]
+
+    @property
+    def log(self) -> Path:
+        """What the server printed."""
+        return self.folder / "server.log"
 
     def wait_until_ready(self) -> None:
         """Return once the server answers; `ServerFailed` when it ends or two minutes pass."""
@@ -100,12 +114,13 @@ class PrivateServer:
                     raise ServerFailed(self.url, self._tail())
                 with contextlib.suppress(httpx.TransportError):
                     if client.get(f"{self.url}/health").is_success:
+                        _keep_template(self.folder / _DATABASE, self.template)
                         return
                 time.sleep(0.05)
         raise ServerFailed(self.url, f"no answer within {_START_LIMIT_S:g} s; {self._tail()}")
 
     def stop(self) -> None:
-        """End the server, giving it time to write down what it still holds."""
+        """End the server and drop its database."""
         stdin = self._guardian.stdin
         if stdin is not None:
             stdin.close()
@@ -114,6 +129,7 @@ class PrivateServer:
         except subprocess.TimeoutExpired:
             self._guardian.kill()
             self._guardian.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _tail(self) -> str:
         text = self.log.read_text("utf-8", errors="replace").strip() if self.log.exists() else ""
@@ -148,13 +164,22 @@ def prefect_for(home: Path) -> Iterator[Callable[[], None]]:
 
 def start_private_server(prefect_home: Path) -> PrivateServer:
     """Start a server on a free loopback port; it is not ready yet."""
-    prefect_home.mkdir(parents=True, exist_ok=True)
+    from importlib.metadata import version
+
+    private = prefect_home / "private"
+    _remove_abandoned(private)
+    folder, template = private / f"{os.getpid()}-{uuid.uuid4().hex[:8]}", private / f"prefect-{version('prefect')}.db"
+    folder.mkdir(parents=True)
+    migrated = template.is_file()
+    if migrated:
+        shutil.copyfile(template, folder / _DATABASE)
     port = _free_port()
-    log = prefect_home / "private-server.log"
     environment = {
         **os.environ,
         **SERVER_SETTINGS,
-        "PREFECT_HOME": str(prefect_home),
+        "PREFECT_HOME": str(folder),
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder / _DATABASE}",
+        "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false" if migrated else "true",
         # what Prefect sets for a temporary server of its own
         "PREFECT__SERVER_EPHEMERAL": "1",
         "PREFECT__SERVER_FINAL": "1",
@@ -162,7 +187,7 @@ def start_private_server(prefect_home: Path) -> PrivateServer:
     environment.pop("PREFECT_API_URL", None)
     command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "error", "--lifespan", "on"]
-    with log.open("wb") as output:
+    with (folder / "server.log").open("wb") as output:
         guardian = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _GUARDIAN, *command],
             stdin=subprocess.PIPE,
@@ -171,7 +196,27 @@ def start_private_server(prefect_home: Path) -> PrivateServer:
             env=environment,
             start_new_session=True,  # a Ctrl-C at the terminal ends the flow first, then the server
         )
-    return PrivateServer(f"http://127.0.0.1:{port}/api", log, guardian)
+    return PrivateServer(f"http://127.0.0.1:{port}/api", folder, template, guardian)
+
+
+def _keep_template(database: Path, template: Path) -> None:
+    """Copy a live, freshly migrated database to where later servers take theirs from, unless one is there."""
+    if template.is_file():
+        return
+    scratch = template.with_name(f".{template.name}.{uuid.uuid4().hex[:8]}")
+    with contextlib.closing(sqlite3.connect(database)) as source, contextlib.closing(sqlite3.connect(scratch)) as copy:
+        source.backup(copy)
+    scratch.replace(template)
+
+
+def _remove_abandoned(private: Path) -> None:
+    """Remove the folders of servers whose process was killed."""
+    import psutil
+
+    for folder in private.glob("*-*/"):
+        owner = folder.name.partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_own_server() -> bool:

@@ -21,7 +21,11 @@ CELLS: Final = Table(
         number("score", "share of the gradable assertions that passed, 0 to 1; null: ungraded", nullable=True),
         whole("assertions_passed", "assertions that passed; null: ungraded", nullable=True),
         whole("assertions_graded", "assertions with a verdict; null: ungraded", nullable=True),
-        whole("assertions_missing", "assertions without a verdict, which count neither way", nullable=True),
+        whole(
+            "assertions_missing",
+            "assertions without a verdict, which count neither way; null: none was to be had",
+            nullable=True,
+        ),
         whole("rounds", "CLI processes of the attempt"),
         whole("duration_ms", "wall clock of all rounds", unit="ms"),
         number("cost_usd", "list price of the attempt; null: not told", nullable=True, unit="USD"),

@@ -123,8 +123,10 @@ def table_of(campaign: str, cells: list[CellState]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("cell", overflow="fold")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    # on a narrow terminal it is the outcome that wraps, not the name
+    longest = max((len(cell.cell) for cell in cells), default=0)
+    table.add_column("cell", overflow="fold", min_width=min(longest, 40))
     for name in ("state", "outcome"):
         table.add_column(name, overflow="fold")
     for name in ("attempt", "rounds", "seconds", "USD"):

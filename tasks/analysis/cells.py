@@ -20,7 +20,16 @@ from skilltrial.tasks.analysis.fragments import CellAttempt, DamagedFragments, d
 _KEY: Final = list(CELL_KEY)
 _ROUND: Final = [*CELL_KEY, "round"]
 _TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
-_SOURCES: Final = ("rounds", "usage", "tool_calls", "denials", "session_surface", "assertions", "diff_files")
+_SOURCES: Final = (
+    "rounds",
+    "parse_coverage",
+    "usage",
+    "tool_calls",
+    "denials",
+    "session_surface",
+    "assertions",
+    "diff_files",
+)
 
 Frames = Mapping[str, pl.LazyFrame]
 
@@ -144,9 +153,14 @@ def _tokens(frames: Frames) -> pl.LazyFrame:
 
 
 def _counts(frames: Frames) -> pl.LazyFrame:
-    calls = frames["tool_calls"].group_by(_KEY).agg(pl.len().cast(pl.Int64).alias("tool_calls"))
-    denials = frames["denials"].group_by(_KEY).agg(pl.len().cast(pl.Int64).alias("denials"))
-    return calls.join(denials, on=_KEY, how="full", coalesce=True)
+    """Rows by cell: tool calls, denials, and the streams that were read."""
+    titles = {"tool_calls": "tool_calls", "denials": "denials", "parse_coverage": "streams"}
+    counted = [frames[table].select(*_KEY, pl.lit(title).alias("what")) for table, title in titles.items()]
+    return (
+        pl.concat(counted)
+        .group_by(_KEY)
+        .agg(*((pl.col("what") == title).sum().cast(pl.Int64).alias(title) for title in titles.values()))
+    )
 
 
 def _skills(plan: CampaignPlan, descriptor: HarnessDescriptor, frames: Frames) -> pl.LazyFrame:
@@ -195,8 +209,10 @@ def _only_known(facts: pl.LazyFrame, descriptor: HarnessDescriptor) -> pl.LazyFr
     """Turn "no row" into 0 where the fragment exists, and leave or make everything else null."""
     gradable = (pl.col("counting") == Counting.SCORED.value) & (pl.col("planned_assertions") > 0)
     graded = gradable & (pl.col("assertions_graded") > 0)
-    reports = pl.lit(descriptor.transcript.reports_denials) & pl.col("has_denials")
-    told = pl.col("has_tool_calls") & pl.col("has_roster").fill_null(value=False)
+    # a process that never started leaves no stream: of its calls nothing is known, which is not none
+    read = (pl.col("rounds") > 0) & (pl.col("streams").fill_null(0) >= pl.col("rounds"))
+    reports = pl.lit(descriptor.transcript.reports_denials) & read
+    told = read & pl.col("has_roster").fill_null(value=False)
     return facts.with_columns(
         pl.coalesce("cost_usd", "told_cost").alias("cost_usd"),
         pl.when(graded).then(pl.col("assertions_passed") / pl.col("assertions_graded")).alias("score"),
@@ -205,7 +221,7 @@ def _only_known(facts: pl.LazyFrame, descriptor: HarnessDescriptor) -> pl.LazyFr
         pl.when(gradable)
         .then(pl.col("planned_assertions") - pl.col("assertions_graded").fill_null(0))
         .alias("assertions_missing"),
-        pl.when("has_tool_calls").then(pl.col("tool_calls").fill_null(0)).alias("tool_calls"),
+        pl.when(read).then(pl.col("tool_calls").fill_null(0)).alias("tool_calls"),
         pl.when(reports).then(pl.col("denials").fill_null(0)).alias("denials"),
         reports.alias("denials_known"),
         *(

@@ -70,8 +70,9 @@ class DamagedFragments(Terminal):
     def __str__(self) -> str:
         listed = "\n".join(f"  - {damage.cell}: {damage.path}: {damage.problem}" for damage in self.damages)
         return (
-            f"campaign {self.campaign!r} has {len(self.damages)} damaged table fragment(s); delete these files and run "
-            f"the campaign again, which reads and grades those cells anew without dispatching them:\n{listed}"
+            f"campaign {self.campaign!r} has {len(self.damages)} damaged table fragment(s); delete the `tables` "
+            "folders that hold them and run the campaign again, which reads and grades these cells anew without "
+            f"dispatching them:\n{listed}"
         )
 
 

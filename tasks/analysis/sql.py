@@ -53,7 +53,9 @@ def query(store: Store, sql: str, campaign: str | None = None) -> pl.DataFrame:
                 empty = TABLES[name].frame([]).with_columns(pl.lit(None, pl.String).alias("campaign"))
                 connection.register(name, empty.to_arrow())
         try:
-            return connection.execute(sql).pl()
+            relation = connection.sql(sql)
+            # null: a statement without rows
+            return pl.DataFrame() if relation is None else pl.DataFrame(relation.to_arrow_table())
         except duckdb.Error as error:
             raise BadQuery(str(error)) from error
 

@@ -158,9 +158,8 @@ def _unequal(plan: CampaignPlan, tables: Tables) -> Iterator[ValidityWarning]:
 def _missing_verdicts(tables: Tables) -> Iterator[ValidityWarning]:
     cells = tables.scored.filter(pl.col("assertions_missing") > 0)
     if cells.height:
-        text = (
-            f"{cells['assertions_missing'].sum()} assertions of {_count(cells)} have no verdict and count neither way"
-        )
+        missing = cells["assertions_missing"].sum()
+        text = f"assertions without a verdict, which count neither way: {missing} in {_count(cells)}"
         yield _warn(Severity.SUSPECT, "missing_verdicts", text, cells=cells)
 
 
@@ -195,7 +194,7 @@ def _cut_short(tables: Tables) -> Iterator[ValidityWarning]:
         if cells.height:
             by_arm = cells["condition"].value_counts().sort("condition").rows()
             listed = ", ".join(f"{number} of {condition}" for condition, number in by_arm)
-            text = f"{_count(cells)} ended as {outcome.value} and were graded as they stood: {listed}"
+            text = f"{_count(cells)} ended as {outcome.value}, graded as left then: {listed}"
             yield _warn(Severity.SUSPECT, outcome.value, text, [arm for arm, _ in by_arm], cells)
 
 
@@ -207,14 +206,18 @@ def _unread(tables: Tables) -> Iterator[ValidityWarning]:
 
 
 def _coverage(tables: Tables) -> Iterator[ValidityWarning]:
-    titles = {"malformed": "are no JSON objects", "unknown_type": "have a type this version does not know"}
-    for column, title in (titles | {"truncated": "are cut off at the end"}).items():
+    titles = {
+        "malformed": "event lines that are no JSON objects",
+        "unknown_type": "event lines of a type this version does not know",
+        "truncated": "event streams that are cut off at the end",
+    }
+    for column, title in titles.items():
         rows = tables.coverage.filter(pl.col(column) > 0)
         if rows.height:
             kinds = rows["unknown_types"].explode().drop_nulls().unique().sort().to_list()
             types = f" ({', '.join(kinds)})" if column == "unknown_type" and kinds else ""
             cells = rows.select(_KEY).unique()
-            text = f"{rows[column].sum()} event lines of {_count(cells)} {title}{types}"
+            text = f"{title}{types}: {rows[column].sum()} in {_count(cells)}"
             yield _warn(Severity.NOTE, f"events_{column}", text, cells=cells)
 
 

@@ -75,7 +75,7 @@ def run_attempt(
     except Exception as error:  # noqa: BLE001 (whatever it is, the attempt gets its record)
         _note_fault(attempt, progress, error, hidden)
     finally:
-        _tidy(progress.workspace)
+        _tidy(progress.workspace, hidden)
     record = _record(plan, cell, store, attempt, progress)
     write_model(attempt.record_path, record)
     return record
@@ -223,10 +223,13 @@ def _new_workspace(store: Store) -> Workspace:
             return workspace
 
 
-def _tidy(workspace: Workspace) -> None:
-    """Drop what nobody reads again; the project and the CLI's session logs stay."""
+def _tidy(workspace: Workspace, hidden: list[str]) -> None:
+    """Drop what nobody reads again; the project and the CLI's session logs stay, those without secrets."""
     for folder in (workspace.tmp, workspace.home / ".cache"):
         shutil.rmtree(folder, ignore_errors=True)
+    # a CLI logs what its tools print, and an agent may print its environment
+    for folder in (workspace.config, workspace.home):
+        redact.scrub_folder(folder, hidden)
 
 
 def _user(operator: Mapping[str, str]) -> str:

@@ -245,6 +245,9 @@ def _judge_no_result(facts: ProcessFacts, summary: StreamSummary) -> tuple[Reaso
         return Reason.KILLED_BY_SIGNAL, f"ended by {_signal_name(number)}" + (f"; {stderr}" if stderr else "")
     if summary.coverage.parsed == 0:
         return Reason.NO_EVENTS, stderr
+    if facts == ProcessFacts() and (summary.last_record or "").endswith("/tool_result"):
+        # a model that has its answer goes on, ends the turn or fails: of a process that nobody knows, silence is left
+        return Reason.STALLED, f"last record: {summary.last_record}"
     code = "" if facts.exit_code is None else f"exit code {facts.exit_code}"
     return Reason.NO_RESULT, "; ".join(text for text in (code, stderr) if text)
 

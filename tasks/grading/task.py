@@ -10,7 +10,9 @@ from skilltrial.data.attempt import AttemptRecord
 from skilltrial.data.digests import digest
 from skilltrial.data.plan import CampaignPlan, Cell
 from skilltrial.data.store import AttemptFolder, CampaignFolder
+from skilltrial.descriptors.model import of_plan
 from skilltrial.tasks.grading.grade import GRADER_VERSION, grade_attempt
+from skilltrial.tasks.ingest.fragments import parser_stamp
 
 
 def _key(_: object, arguments: dict[str, Any]) -> str:
@@ -18,7 +20,7 @@ def _key(_: object, arguments: dict[str, Any]) -> str:
     cell: Cell = arguments["cell"]
     record: AttemptRecord = arguments["record"]
     graded = plan.planned_eval(cell.eval_id).grading_digest
-    streams = [part.events_digest for part in record.rounds]
+    streams = [parser_stamp(of_plan(plan)), *(part.events_digest for part in record.rounds)]
     return f"grade/{GRADER_VERSION}/{digest([cell.digest, record.attempt, streams, graded])}"
 
 

@@ -1,23 +1,27 @@
 """`transcript_check`: a regular expression that must match a tool call or a message of the agent.
 
 A tool call is matched as `<tool> <arguments as compact JSON>`. Refused calls were never carried out: they neither
-match nor count as a write, and a write that failed does not count as one either. Calls of sub-agents match like
-any other; what is said, and so the completion claim, is what the main agent says. Where the harness cannot report
-denials, a refused call looks like a failed one.
+match nor count as a write. A write is a call of a writing tool that did not fail, or a shell command whose text
+alone tells that it writes below the environment; programs that may write something (`make`) are not taken for
+writes. Calls of sub-agents match like any other; what is said, and so the completion claim, is what the main agent
+says. Where the harness cannot report denials, a refused call looks like a failed one.
 """
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import orjson
 import polars as pl
 
 from skilltrial.data.evals import TranscriptCheck
 from skilltrial.data.grading import Verdict
 from skilltrial.data.store import AttemptFolder
 from skilltrial.tasks.grading.patterns import matches
+from skilltrial.tasks.guard.writes import write_targets
 
 TABLES: Final = ("tool_calls", "messages", "parse_coverage")
 """The fragments that a verdict is read from."""
@@ -44,8 +48,19 @@ class Transcript:
 
     calls: tuple[Spoken, ...]  # carried out, or at least not refused
     messages: tuple[Spoken, ...]  # texts of the main agent
-    first_write: Position | None
+    tool_write: Position | None  # the first call of a writing tool that did not fail
+    shell_calls: tuple[tuple[Position, str], ...]  # shell commands before that
+    environment: str  # absolute path of the agent's working directory
     unread_lines: int  # lines of the streams that were not understood
+
+    @property
+    def first_write(self) -> Position | None:
+        """The first write, by a tool or a shell command; null: none."""
+        for position, command in self.shell_calls:
+            targets = write_targets(command, self.environment)
+            if any(not target.startswith("/") for target in targets or ()):
+                return position
+        return self.tool_write
 
     @property
     def completion_claim(self) -> Position | None:
@@ -69,10 +84,15 @@ def read_transcript(attempt: AttemptFolder) -> Transcript | str:
         role="assistant",
         kind="text",
     )
+    writes = calls.filter(pl.col("role").is_in(list(_WRITING)), ~_is_true("is_error"))
+    tool_write = _position(writes.row(0, named=True), "order", 1) if writes.height else None
+    shell = ((_position(row, "order", 1), row) for row in calls.filter(role="shell").iter_rows(named=True))
     return Transcript(
         calls=tuple(_call(row) for row in calls.iter_rows(named=True)),
         messages=tuple(_message(row) for row in said.iter_rows(named=True)),
-        first_write=_first_write(calls),
+        tool_write=tool_write,
+        shell_calls=tuple((at, _command(row)) for at, row in shell if tool_write is None or at < tool_write),
+        environment=str(attempt.environment.resolve()),
         unread_lines=int((coverage["malformed"] + coverage["truncated"]).sum()),
     )
 
@@ -126,10 +146,15 @@ def _limit(assertion: TranscriptCheck, transcript: Transcript) -> tuple[Position
             return None, ""
 
 
-def _first_write(calls: pl.DataFrame) -> Position | None:
-    """The first call of a writing tool that did not fail. What shell commands write is not looked at."""
-    writes = calls.filter(pl.col("role").is_in(list(_WRITING)), ~_is_true("is_error"))
-    return (writes["round"][0], writes["order"][0], 1) if writes.height else None
+def _command(row: dict[str, object]) -> str:
+    """The command line of a shell call, in whatever argument holds it; empty: it cannot be told."""
+    try:
+        command = orjson.loads(str(row["input"])).get("command")
+    except (orjson.JSONDecodeError, AttributeError):
+        return ""
+    if isinstance(command, list):
+        return shlex.join(map(str, command))
+    return command if isinstance(command, str) else ""
 
 
 def _call(row: dict[str, object]) -> Spoken:

@@ -16,8 +16,8 @@ _SED_FILE: Final = re.compile(r"([wWrR])[ \t]*([^\n]*)")
 _SED_FLAGS: Final = re.compile(r"[gpIiMm0-9]*")
 
 _AWK_TOKEN: Final = re.compile(
-    r'(?P<string>"(?:\\.|[^"\\\n])*")|(?P<comment>#[^\n]*)|(?P<name>[A-Za-z_]\w*)|(?P<number>[\d.]+)'
-    r"|(?P<append>>>)|(?P<operator>[<>=!~&|+\-*/%^]=|&&|\|\||\|&|\+\+|--|.)|(?P<line>\n)|(?P<space>[ \t\r]+)",
+    r'(?P<space>[ \t\r]+)|(?P<line>\n)|(?P<string>"(?:\\.|[^"\\\n])*")|(?P<comment>#[^\n]*)|(?P<name>[A-Za-z_]\w*)|(?P<number>[\d.]+)'
+    r"|(?P<append>>>)|(?P<operator>[<>=!~&|+\-*/%^]=|&&|\|\||\|&|\+\+|--|.)",
     re.DOTALL,
 )
 _AWK_REGEX: Final = re.compile(r"/(?:\\.|\[(?:\\.|[^\]\n])*\]|[^/\\\n])+/")
@@ -127,7 +127,7 @@ def _awk_tokens(program: str) -> list[tuple[str, str]]:
             at += 1
             continue
         at = found.end()
-        kind = "line" if found[0] == "\n" else str(found.lastgroup)
+        kind = str(found.lastgroup)
         if kind not in ("space", "comment"):
             tokens.append((kind, found[0]))
     return tokens

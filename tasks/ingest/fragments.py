@@ -165,7 +165,7 @@ def _ingest_round(
         before[session] = usage.totals
     sink.add("rounds", _round_row(part, summary, usage))
     if has_events:
-        sink.add("parse_coverage", _coverage_row(summary, summary.coverage))
+        sink.add("parse_coverage", coverage_row(summary, summary.coverage))
     return _essentials(part, summary, usage, has_events, descriptor.transcript.reports_denials)
 
 
@@ -200,7 +200,8 @@ def _round_row(part: RoundRecord, summary: StreamSummary, usage: RoundUsage) -> 
     }
 
 
-def _coverage_row(summary: StreamSummary, coverage: Coverage) -> dict[str, Any]:
+def coverage_row(summary: StreamSummary, coverage: Coverage) -> dict[str, Any]:
+    """The row of `parse_coverage`, without the columns that identify cell and round."""
     return {
         "parser": summary.parser,
         "parser_version": summary.parser_version,

@@ -57,17 +57,19 @@ class ParquetSink:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        files = self._files.values()
         try:
             if kind is None:
-                for file in self._files.values():
+                for file in files:
                     file.flush(self._identity)
-        finally:
-            for file in self._files.values():
+            for file in files:
                 file.writer.close()
             if kind is None:
-                for file in self._files.values():
+                for file in files:
                     file.scratch.replace(file.path)
-            for file in self._files.values():
+        finally:
+            for file in files:
+                file.writer.close()
                 file.scratch.unlink(missing_ok=True)
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:

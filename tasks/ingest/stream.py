@@ -48,7 +48,7 @@ def read_stream(
         feed = reader.feed
         unknown = 0
         for record in chain(first, records):
-            if not feed(record):
+            if type(record.get("type")) is not str or not feed(record):
                 unknown += 1
                 if len(coverage.unknown_types) < _UNKNOWN_TYPES:
                     coverage.unknown_types.add(_type_of(record))

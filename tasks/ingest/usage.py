@@ -78,7 +78,7 @@ class _Message:
     model: str | None
     main: bool
     usage: Usage
-    exact: bool = False
+    told: object = None  # the last usage that was taken in: most events repeat it
 
 
 class MessageTally:
@@ -98,7 +98,8 @@ class MessageTally:
                 self._fold(self._open.pop(next(iter(self._open))))
             message = _Message(model, main, Usage(source="message_start", exact=False))
             self._open[message_id if message_id is not None else f"#{self.messages}"] = message
-        if type(told) is dict:
+        if type(told) is dict and told != message.told:
+            message.told = told
             _raise(message.usage, told)
 
     def end(self, message_id: str, told: Any) -> None:

@@ -74,6 +74,8 @@ def moment(value: object) -> datetime | None:
     try:
         if isinstance(value, str):
             found = datetime.fromisoformat(value)
+            if found.tzinfo is UTC:
+                return found
             return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
         seconds = number(value)
         if seconds is None:

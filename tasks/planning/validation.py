@@ -38,8 +38,11 @@ def check(path: Path) -> Checked:
     if not path.is_dir():
         reading = examine(path)
         return Checked(path, "evals", reading.problems, reading.notes)
-    if path.name == EVALS_FOLDER and (path / EVALS_FILE).is_file() and not (path / SKILL_FILE).is_file():
-        return check(path / EVALS_FILE)
+    if not (path / SKILL_FILE).is_file():
+        if (path / CAMPAIGN_FILE).is_file():
+            return _campaign(path / CAMPAIGN_FILE)
+        if path.name == EVALS_FOLDER and (path / EVALS_FILE).is_file():
+            return check(path / EVALS_FILE)
     return _skill(path)
 
 

@@ -125,6 +125,16 @@ def test_an_empty_fragment_is_a_measured_zero(trial: Trial) -> None:
     assert (found["tool_calls"], found["denials"], found["files_touched"], found["lines_added"]) == (0, 0, 0, 0)
 
 
+def test_a_round_without_a_stream_leaves_calls_and_denials_unknown(trial: Trial) -> None:
+    cell = trial.cell("alpha", TREATMENT)
+    folder = trial.attempt(cell, Outcome.CLI_MISSING)
+    trial.ingest(folder, cell, rounds=[{"round": 1}], session_surface=[], parse_coverage=[])
+    found = only_row(trial)
+    unknown = ("tool_calls", "denials", "skill_listed", "skill_used", "cost_usd", "input_tokens")
+    assert {name: found[name] for name in unknown} == dict.fromkeys(unknown)
+    assert found["denials_known"] is False
+
+
 def test_denials_of_a_harness_that_reports_none_are_unknown(store: Store) -> None:
     plan = make_plan()
     mute = descriptor("scripted").model_dump(mode="json")

@@ -112,7 +112,9 @@ def test_every_damaged_fragment_is_listed_and_nothing_is_replaced(trial: Trial) 
     ]
     assert "holds rows of another attempt" in caught.value.damages[2].problem
     message = str(caught.value)
-    assert "3 damaged table fragment(s); delete these files and run the campaign again" in message
+    assert (
+        "3 damaged table fragment(s); delete the `tables` folders that hold them and run the campaign again" in message
+    )
     assert all(path in message for _, path in listed)
     assert (trial.store.partition("rounds", "trial") / "part-0.parquet").read_bytes() == before
     assert not list(trial.store.tables.rglob("*.tmp"))

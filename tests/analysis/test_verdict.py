@@ -35,10 +35,11 @@ def test_a_strong_negative_effect_is_regressed() -> None:
 
 
 def test_a_large_p_is_inconclusive_and_claims_no_equality() -> None:
-    assert judge(replace(STRONG, effect=0.05, p=0.4)) == (
-        Verdict.INCONCLUSIVE,
+    verdict, reason = judge(replace(STRONG, effect=0.05, p=0.4))
+    assert verdict is Verdict.INCONCLUSIVE
+    assert reason == (
         "effect +0.050 (SE 0.090) over 8 evals, p 0.4 > alpha 0.05: "
-        "this shows neither a difference nor that there is none",
+        "this shows neither a difference nor that there is none"
     )
 
 

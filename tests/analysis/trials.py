@@ -173,10 +173,11 @@ class Trial:
             "session_surface": [
                 {"round": 1, "kind": "skill", "name": name} for name in self.skills.get(cell.condition, [])
             ],
-            "parse_coverage": [{"round": 1, "parser": "claude-stream-json", "lines": 4, "parsed": 4}],
             **{name: [] for name in ("tool_calls", "denials", "usage", "messages")},
         }
-        for table, rows in {**defaults, **tables}.items():
+        given = {**defaults, **tables}
+        streams = [{"round": one["round"], "parser": "claude-stream-json"} for one in given["rounds"]]
+        for table, rows in {"parse_coverage": streams, **given}.items():
             write_fragment(folder, table, [row(table, cell, number, **values) for values in rows])
 
     def grade(self, folder: AttemptFolder, cell: Cell, verdicts: Sequence[bool | None], **values: object) -> None:

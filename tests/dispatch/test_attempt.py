@@ -27,8 +27,6 @@ from skilltrial.tasks.dispatch.marks import MARK_NAME, campaign_mark
 from skilltrial.tasks.staging.template import build
 from tests.staging.building import campaign_of, frozen_skill, make_plan
 
-RESULT = {"type": "result", "subtype": "success", "is_error": False, "terminal_reason": "completed"}
-
 GOOD = """
 import json, os, sys
 session = sys.argv[sys.argv.index("--session-id") + 1]
@@ -121,7 +119,7 @@ def test_a_good_attempt_leaves_record_prompt_environment_and_message(trial: Tria
     assert attempt.record() == record
     assert attempt.prompt_path.read_bytes() == prompt.encode()
     assert record.prompt_digest == hashlib.sha256(prompt.encode()).hexdigest()
-    assert (attempt.outputs / "final-message.md").read_text(newline="") == f"Done: {prompt}"
+    assert (attempt.outputs / "final-message.md").read_bytes().decode() == f"Done: {prompt}"
     assert (record.model, record.cli_version, record.permission_mode, record.cost_usd) == (
         "m-1",
         "9.8.7",
@@ -277,7 +275,10 @@ def test_a_cli_that_is_not_there_is_missing(trial: Trial) -> None:
 
 
 def test_an_attempt_that_began_before_the_end_of_all_is_cancelled(trial: Trial) -> None:
-    record = trial.attempt(GOOD, on_start=lambda _: process.end_all() and None)
+    def end(_: AttemptFolder) -> None:
+        process.end_all()
+
+    record = trial.attempt(GOOD, on_start=end)
 
     assert (record.outcome, record.reason) == (Outcome.CANCELLED, "cancelled")
     assert record.rounds[0].events_digest is None

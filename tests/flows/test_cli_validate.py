@@ -19,11 +19,10 @@ def test_every_problem_of_every_file_is_printed_and_the_code_is_2(
     assert app(["validate", str(first), str(second)]) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        f"{first}: evals[0].id: string should match pattern '^[a-z0-9][a-z0-9-]*$' (found 'A'); "
-        "allowed: ^[a-z0-9][a-z0-9-]*$",
+        f"{first}: evals[0].id: has not the right form (found 'A'); allowed: ^[a-z0-9][a-z0-9-]*$",
         f"{first}: evals[0].prompt: is blank (found ' ')",
         f"{first}: 2 problems",
-        f"{second}: skill: input is not a valid path (found 3)",
+        f"{second}: skill: input should be a valid string (found 3)",
         f"{second}: 1 problem",
     ]
 

@@ -84,7 +84,7 @@ def test_the_agents_git_data_is_neither_needed_nor_trusted(ground: Ground, damag
     if damage == "hostile":
         ran = tmp_path / "ran"
         with (git_folder / "config").open("a") as config:
-            config.write(f"[core]\nfsmonitor = touch {ran}\n[filter \"x\"]\nclean = touch {ran}\n[alias]\nadd = !false\n")
+            config.write(f'[core]\nfsmonitor = touch {ran}\n[filter "x"]\nclean = touch {ran}\n[alias]\nadd = !false\n')
         (git_folder / "info").mkdir(exist_ok=True)
         (git_folder / "info/exclude").write_text("*\n")
         write_files(ground.project, {".gitattributes": "* filter=x\n"})
@@ -158,9 +158,8 @@ def test_sockets_and_pipes_are_passed_over(ground: Ground, monkeypatch: pytest.M
 def test_neither_the_environment_nor_the_template_is_written_to(ground: Ground) -> None:
     write_files(ground.project, {"new": "1\n", "app.py": "changed\n"})
 
-    def snapshot(root: Path) -> list[tuple[str, int, int]]:
-        paths = (path for path in root.rglob("*") if path.is_file())
-        return sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+    def snapshot(root: Path) -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
     before = snapshot(ground.project), snapshot(ground.repository)
     first = ground.diff()
@@ -182,7 +181,8 @@ def test_a_long_patch_is_cut_at_a_line_and_says_so(ground: Ground) -> None:
     assert diff.patch.path == "outputs/diff.patch"
     assert PATCH_LIMIT - 20 < len(body) <= PATCH_LIMIT
     assert body.endswith(b"+0123456789abcde\n")
-    assert marker == f"[patch cut here: {len(body)} of {1_700_000 + 100_000 - 100_000 + 130} bytes kept]\n".encode()
+    assert marker == f"[patch cut here: {len(body)} of {len(HEADER) + 1_700_000} bytes kept]\n".encode()
+    assert body.startswith(HEADER)
 
 
 def test_an_environment_that_is_gone_is_an_error(ground: Ground) -> None:
@@ -205,6 +205,10 @@ def test_a_name_that_is_not_utf8_is_told_with_its_bytes(ground: Ground) -> None:
     assert ground.changes() == {r"\xff\xfe": ("added", 1, 0, 1)}
 
 
+HEADER = (
+    b"diff --git a/big b/big\nnew file mode 100644\nindex 0000000..6702daa\n"
+    b"--- /dev/null\n+++ b/big\n@@ -0,0 +1,100000 @@\n"
+)
 NAMES = st.text(alphabet=string.ascii_letters + " \n\t\"'\\*?[]é€", min_size=1, max_size=12).filter(
     lambda name: name.lower() not in (".", "..", ".git")
 )

@@ -113,7 +113,7 @@ def test_the_tenth_eval_comes_after_the_second(tmp_path: Path) -> None:
             "responder",
             "cannot be combined",
         ),
-        ({"isolation": "vm"}, "isolation", "'shared' or 'isolated'"),
+        ({"isolation": "vm"}, "isolation", "not a known value"),
     ],
 )
 def test_a_fault_of_an_eval_is_told_with_its_place(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from pathlib import Path
 
@@ -71,11 +72,14 @@ def test_a_file_that_cannot_be_started_tells_no_version(tmp_path: Path) -> None:
 
 
 def test_a_cli_that_does_not_end_is_ended_with_its_children(tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    path = executable(tmp_path / "claude", f"sleep 600 & echo $! > {pid_file}; echo 2.1.332; wait")
-    assert probe_version(str(path), CLAUDE, limit_s=1.0) is None
-    child = Path("/proc") / pid_file.read_text().strip() / "stat"
-    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+    os.mkfifo(tmp_path / "pipe")
+    with open(os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:  # noqa: PTH123
+        body = f"(echo started; exec sleep 600) > {tmp_path}/pipe & echo 2.1.332; wait"
+        assert probe_version(str(executable(tmp_path / "claude", body)), CLAUDE, limit_s=3.0) is None
+        assert pipe.read() == b"started\n"
+        # the end of the pipe comes when nobody can write there any more
+        assert select.select([pipe], [], [], 30.0)[0] == [pipe]
+        assert pipe.read() == b""
 
 
 def test_the_probe_sees_nothing_of_the_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,8 +175,8 @@ def test_the_same_trial_elsewhere_has_the_same_digests(tmp_path: Path) -> None:
     assert plans[0].templates == plans[1].templates
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
-@given(prompt=st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(str.strip), shuffled=st.randoms())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=5, deadline=None)
+@given(prompt=st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip), shuffled=st.randoms())
 def test_digests_follow_the_prompt_and_not_the_order_of_keys(
     tmp_path_factory: pytest.TempPathFactory, prompt: str, shuffled: Any
 ) -> None:

@@ -30,7 +30,7 @@ def test_the_prompt_asks_for_what_the_description_promises(tmp_path: Path, descr
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
-@given(body=st.text(st.characters(exclude_categories=("Cs",)), max_size=80))
+@given(body=st.text(st.characters(codec="utf-8"), max_size=80))
 def test_the_seed_of_any_skill_is_valid(tmp_path_factory: pytest.TempPathFactory, body: str) -> None:
     folder = tmp_path_factory.mktemp("seed")
     write(folder / "SKILL.md", f"---\n{body}\n---\n")

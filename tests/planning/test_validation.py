@@ -13,13 +13,14 @@ from tests.planning.building import evals, skill, write
 def test_each_kind_of_path_is_recognised(tmp_path: Path) -> None:
     folder = skill(tmp_path / "tables")
     path = evals(folder)
-    campaign = write(tmp_path / "c.toml", 'skill = "tables"\n')
-    found = [check(target) for target in (folder, folder / "SKILL.md", path, path.parent, campaign)]
+    campaign = write(tmp_path / "campaign.toml", 'skill = "tables"\n')
+    found = [check(target) for target in (folder, folder / "SKILL.md", path, path.parent, campaign, tmp_path)]
     assert [(checked.kind, checked.problems) for checked in found] == [
         ("skill", ()),
         ("skill", ()),
         ("evals", ()),
         ("evals", ()),
+        ("campaign", ()),
         ("campaign", ()),
     ]
 

@@ -142,8 +142,8 @@ def test_calls_are_in_the_order_in_which_they_were_made(story: Story) -> None:
     calls = story.healthy.tables["tool_calls"].sort("round", "order")
     made = calls.group_by(CELL, maintain_order=True).agg("tool", "denied", "is_error").sort(CELL).rows()
     assert made == [
-        ("release", "with_skill", ["Skill", "Bash", "Edit"], [False] * 3, [None, False, None]),
-        ("release", "without_skill", ["Bash", "Bash", "Write"], [True, False, False], [True, False, None]),
+        ("release", "with_skill", ["Skill", "Bash", "Edit"], [False] * 3, [False] * 3),
+        ("release", "without_skill", ["Bash", "Bash", "Write"], [True, False, False], [True, False, False]),
         ("summary", "with_skill", ["Bash", "Bash"], [False] * 2, [False] * 2),
         ("summary", "without_skill", ["Bash", "Bash"], [False] * 2, [False] * 2),
     ]

@@ -24,6 +24,7 @@ from tests.real_cli.agent import Agent, Run
 pytestmark = pytest.mark.real_cli
 
 LOOK = Step(tools=(ToolUse(name="Bash", input={"command": "echo looking", "description": "Look"}),))
+ONE_RETRY = {"CLAUDE_CODE_MAX_RETRIES": "1"}  # the ending is the same, seconds sooner
 NO_CREDIT = "Your credit balance is too low to access the Anthropic API."
 
 
@@ -73,7 +74,7 @@ def test_answer_of_the_api_decides_the_outcome(
     agent: Agent, scripted: Script, outcome: Outcome, reason: Reason
 ) -> None:
     with LoopbackServer(scripted) as server:
-        run = agent.run(server, "Please work.")
+        run = agent.run(server, "Please work.", set_environment=ONE_RETRY)
     verdict, summary, _ = judged(run, agent.workspace.root)
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert (summary.coverage.malformed, summary.coverage.truncated) == (0, 0)

@@ -289,8 +289,8 @@ def _slow_output(fail: Json, scene: Scene) -> None:
     size = -(-len(line) // _PIECES)
     scene.ending.streaming = True
     for start in range(0, len(line), size):
-        wait(fail.get("seconds", 1) / _PIECES, scene.signals, for_model=True)
         scene.stream.write(line[start : start + size])
+        wait(fail.get("seconds", 1) / _PIECES, scene.signals, for_model=True)
     scene.ending.streaming = False
 
 

@@ -53,6 +53,8 @@ def sniff(records: Iterable[dict[str, Any]]) -> str:
 
     found = UNKNOWN
     for record in records:
+        if not isinstance(record.get("type"), str):
+            continue
         if is_foreign(record):
             return UNKNOWN
         if found == UNKNOWN:

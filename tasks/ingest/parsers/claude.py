@@ -9,6 +9,7 @@ init and result records; the result's `usage` is that of the main agent and of o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from skilltrial.tasks.ingest.calls import Call, CallQueue
@@ -66,7 +67,7 @@ class ClaudeParser:
     def __init__(self, sink: RowSink, role: Role) -> None:
         """`role` maps a tool's name to what it does."""
         self._sink = sink
-        self._role = role
+        self._role = lru_cache(maxsize=1024)(role)
         self._calls = CallQueue(sink, self._denied)
         self._denials = DenialLedger()
         self._messages = MessageLog(sink)
@@ -158,9 +159,9 @@ class ClaudeParser:
         model = string(message.get("model"))
         main = parent is None and record.get("isSidechain") is not True
         synthetic = model == SYNTHETIC_MODEL
-        self._session.api_error(record, message, synthetic)
         if synthetic:
             self._messages.synthetic += 1
+            self._session.api_error(record, message)
         elif message:
             self._tally.see(identifier, model, main, message.get("usage"))
             self._session.answered(main)
@@ -209,7 +210,8 @@ class ClaudeParser:
         synthetic = record.get("isSynthetic") is True or record.get("isMeta") is True
         at = moment(record.get("timestamp")) if "timestamp" in record else None
         voice = Voice("user", None, parent, None, synthetic, main, at)
-        meta = {string(entry.get("id")): entry for entry in map(mapping, listing(record.get("tool_result_meta")))}
+        told = record.get("tool_result_meta")
+        meta = {string(entry.get("id")): entry for entry in map(mapping, told)} if type(told) is list else {}
         content = message.get("content")
         for block in listing(content) if not isinstance(content, str) else [{"type": "text", "text": content}]:
             if not isinstance(block, dict):

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from skilltrial.tasks.ingest.records import RowSink
-from skilltrial.tasks.ingest.values import clip, size_of, string
+from skilltrial.tasks.ingest.values import clip, size_of
 
 WORDS_LIMIT: Final = 1 << 20
 """Characters that are kept of the agent's last words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Voice:
     """Whose texts the blocks of one record are."""
 
@@ -51,9 +51,11 @@ class MessageLog:
         if not isinstance(identifier, str):
             return False
         content = message.get("content")
-        block = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
-        mark: Any = block.get("id") or block.get("tool_use_id") or block.get("text") or block.get("type")
-        key = hash((identifier, string(message.get("id")), string(mark)))
+        block = content[0] if type(content) is list and content else None
+        mark = None
+        if type(block) is dict:  # what is told apart by hand-written ids alone may carry one uuid throughout
+            mark = block.get("id") or block.get("tool_use_id") or block.get("text")
+        key = hash((identifier, mark if type(mark) is str else None))
         if key in self._seen:
             self.repeated = True
             return True

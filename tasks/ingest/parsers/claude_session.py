@@ -94,10 +94,10 @@ class SessionLog:
         if self._cli_version is None and "sessionId" in record:
             self._cli_version = string(record.get("version"))
 
-    def api_error(self, record: dict[str, Any], message: dict[str, Any], synthetic: bool) -> None:
-        """An assistant record that stands for an API error."""
+    def api_error(self, record: dict[str, Any], message: dict[str, Any]) -> None:
+        """A message that the CLI wrote in a model's place, which may stand for an API error."""
         kind = record.get("error")
-        if not synthetic or not isinstance(kind, str):
+        if not isinstance(kind, str):
             return
         self._add_error(kind)
         for block in listing(message.get("content")):

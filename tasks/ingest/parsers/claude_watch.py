@@ -113,7 +113,7 @@ class TaskWatch:
             return
         elif subtype == "task_started":
             self.unfinished[task] = string(record.get("tool_use_id"))
-        elif subtype == "task_notification" or mapping(record.get("patch")).get("status") in _ENDED:
+        elif subtype == "task_notification" or string(mapping(record.get("patch")).get("status")) in _ENDED:
             self.unfinished.pop(task, None)
 
     def answered(self, tool_use_id: str, tool: str, keys: dict[str, str], text: str, failed: bool) -> None:

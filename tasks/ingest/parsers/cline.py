@@ -127,6 +127,7 @@ class ClineParser:
         at = moment(record.get("ts"))
         self.summary.last_record = f"agent_event/{kind}"
         if kind == "usage":
+            self.summary.model_messages += 1
             self._add(event)
         elif kind == "error" and event.get("recoverable") is False:
             self._ledger.error(as_text(mapping(event.get("error")).get("message")))

@@ -169,6 +169,7 @@ class OpencodeParser:
     def _step_finish(self, record: dict[str, Any], part: dict[str, Any]) -> None:
         reason = told(part.get("reason"))
         self.summary.last_record = f"step_finish/{reason or 'none'}"
+        self.summary.model_messages += 1
         self.summary.finished = reason in ("stop", "length")
         self.summary.failed = "length" if reason == "length" else None
         counted, cost = part.get("tokens"), number(part.get("cost", record.get("cost")))
