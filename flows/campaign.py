@@ -46,7 +46,11 @@ from skilltrial.tasks.staging.template import template_record
 Pool = ThreadPoolTaskRunner[Any]
 
 
-@flow(name="campaign", flow_run_name=lambda: f"campaign {flow_run.parameters['spec'].name or ''}".strip())
+def _flow_run_name() -> str:
+    return f"campaign {campaign_name(flow_run.parameters['spec'])}"
+
+
+@flow(name="campaign", flow_run_name=_flow_run_name)
 def campaign(spec: CampaignSpec, home: Path | None = None, cells: tuple[str, ...] | None = None) -> State[Any]:
     """Run a campaign, or what is missing of it.
 

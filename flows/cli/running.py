@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from skilltrial.data.store import Store
 
 
-def run_campaign(
-    plan: CampaignPlan, store: Store, *, cells: tuple[str, ...] | None, yes: bool, json: bool
-) -> int:
+def run_campaign(plan: CampaignPlan, store: Store, *, cells: tuple[str, ...] | None, yes: bool, json: bool) -> int:
     """Run the flow for a plan that was made for show; returns the exit code of the command."""
     from skilltrial.flows.runtime import prefect_for
     from skilltrial.tasks.planning.forecast import forecast

@@ -134,18 +134,31 @@ def _describe(store: Store, table: str, campaign: str | None, head: int, json: b
 
 
 def _print_rows(rows: pl.DataFrame, json: bool) -> None:
+    """Rows side by side where they fit the terminal, else one below the other, a line for each column."""
     if json:
         emit_json(rows.to_dicts())
         return
     import shutil
 
-    import polars as pl
+    width = shutil.get_terminal_size((120, 24)).columns
+    texts = [rows.columns, *([_one_line(value) for value in row] for row in rows.iter_rows())]
+    widths = [max(len(row[place]) for row in texts) for place in range(rows.width)]
+    print(f"{rows.height} row{'' if rows.height == 1 else 's'}")
+    if sum(widths) + 2 * len(widths) <= width or not rows.height:
+        for row in texts if rows.height else []:
+            print("  ".join(f"{text:<{size}}" for text, size in zip(row, widths, strict=True)).rstrip())
+        return
+    longest = max(map(len, rows.columns))
+    for row in texts[1:]:
+        print()
+        for name, text in zip(rows.columns, row, strict=True):
+            line = f"{name:<{longest}}  {text}"
+            print(line if len(line) <= width else line[: width - 1] + "…")
 
-    with pl.Config(
-        tbl_rows=-1,
-        tbl_cols=-1,
-        tbl_width_chars=shutil.get_terminal_size((120, 24)).columns,
-        fmt_str_lengths=60,
-        tbl_hide_column_data_types=True,
-    ):
-        print(rows)
+
+def _one_line(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "[]"
+    return " ".join(str(value).split())

@@ -24,7 +24,7 @@ def aggregate(plan: CampaignPlan, store: Store) -> Benchmark:
     write_model(store.campaign(plan.campaign).benchmark_path, benchmark)
     key = artifact_key(plan.campaign)
     create_markdown_artifact(markdown(benchmark), key=f"{key}-verdict", description=f"Campaign {plan.campaign}")
-    create_table_artifact(table_rows(benchmark), key=f"{key}-cells", description=f"Cells of {plan.campaign}")
+    create_table_artifact(table_rows(benchmark), key=f"{key}-effects", description=f"Effects in {plan.campaign}")
     return benchmark
 
 

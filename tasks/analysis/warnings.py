@@ -199,7 +199,7 @@ def _cut_short(tables: Tables) -> Iterator[ValidityWarning]:
 
 
 def _unread(tables: Tables) -> Iterator[ValidityWarning]:
-    cells = tables.cells.filter(pl.col("tool_calls").is_null())
+    cells = tables.scored.filter(pl.col("tool_calls").is_null())
     if cells.height:
         text = f"the events of {_count(cells)} were not read: calls, tokens and skill use of these are not known"
         yield _warn(Severity.SUSPECT, "not_ingested", text, cells=cells)

@@ -26,6 +26,7 @@ from skilltrial.tasks.dispatch.command import build_argv, build_environment, use
 from skilltrial.tasks.dispatch.facts import ProcessFacts
 from skilltrial.tasks.dispatch.marks import MARK_NAME, new_mark
 from skilltrial.tasks.dispatch.outcome import Note, Reason, Verdict, classify
+from skilltrial.tasks.dispatch.scrub import scrub_folder
 from skilltrial.tasks.ingest.records import StreamSummary
 from skilltrial.tasks.ingest.stream import read_stream
 from skilltrial.tasks.staging.provision import provision
@@ -69,13 +70,14 @@ def run_attempt(
     progress = _Progress(datetime.now(UTC), _new_workspace(store), str(uuid.uuid4()), process.ticket())
     hidden = redact.secret_values(operator[name] for name in plan.spec.pass_env if name in operator)
     try:
-        if on_start is not None:
-            on_start(attempt)
-        _carry_out(plan, cell, campaign, attempt, descriptor, progress, operator, hidden)
+        try:
+            if on_start is not None:
+                on_start(attempt)
+            _carry_out(plan, cell, campaign, attempt, descriptor, progress, operator, hidden)
+        finally:
+            _tidy(progress.workspace, hidden)
     except Exception as error:  # noqa: BLE001 (whatever it is, the attempt gets its record)
         _note_fault(attempt, progress, error, hidden)
-    finally:
-        _tidy(progress.workspace, hidden)
     record = _record(plan, cell, store, attempt, progress)
     write_model(attempt.record_path, record)
     return record
@@ -229,7 +231,7 @@ def _tidy(workspace: Workspace, hidden: list[str]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     # a CLI logs what its tools print, and an agent may print its environment
     for folder in (workspace.config, workspace.home):
-        redact.scrub_folder(folder, hidden)
+        scrub_folder(folder, hidden)
 
 
 def _user(operator: Mapping[str, str]) -> str:

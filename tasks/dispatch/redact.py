@@ -1,17 +1,14 @@
 """Taking secrets out of text before any of it reaches a disk.
 
-Standard library only: the supervisor, which runs without site-packages, loads this file too.
+Standard library only, and little of it: the supervisor, which runs without site-packages and has to start
+quickly, loads this file too.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import mmap
-import os
 import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
 SHORTEST = 8
 """Characters that a value needs to count as a secret: shorter ones would mangle innocent text."""
@@ -44,53 +41,6 @@ def scrub(text: str, values: Iterable[str]) -> str:
     redactor = StreamRedactor(values)
     content = redactor.feed(text.encode("utf-8", "surrogateescape")) + redactor.finish()
     return content.decode("utf-8", "surrogateescape")
-
-
-def scrub_folder(folder: Path, values: Iterable[str]) -> int:
-    """Take the secrets out of every file below a folder, without following links; returns how many files had some.
-
-    For what an agent CLI logs by itself: no output of it passes through us there. A file that cannot be
-    rewritten is deleted instead.
-    """
-    found = 0
-    secrets = spellings(values)
-    for path in _files_below(folder) if secrets else ():
-        try:
-            if _holds(path, secrets):
-                found += 1
-                _rewrite(path, values)
-        except OSError:
-            with contextlib.suppress(OSError):
-                path.unlink()
-    return found
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            if path.is_file() and not path.is_symlink():
-                yield path
-
-
-def _holds(path: Path, secrets: list[bytes]) -> bool:
-    """Whether a file holds one of the secrets; in bounded memory, since logs can be large."""
-    if not path.stat().st_size:
-        return False
-    with path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return any(content.find(secret) >= 0 for secret in secrets)
-
-
-def _rewrite(path: Path, values: Iterable[str]) -> None:
-    scratch, redactor = path.with_name(f".{path.name}.scrubbed"), StreamRedactor(values)
-    try:
-        with path.open("rb") as source, scratch.open("wb") as target:
-            while chunk := source.read(1 << 20):
-                target.write(redactor.feed(chunk))
-            target.write(redactor.finish())
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 class StreamRedactor:

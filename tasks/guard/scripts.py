@@ -16,8 +16,8 @@ _SED_FILE: Final = re.compile(r"([wWrR])[ \t]*([^\n]*)")
 _SED_FLAGS: Final = re.compile(r"[gpIiMm0-9]*")
 
 _AWK_TOKEN: Final = re.compile(
-    r'(?P<space>[ \t\r]+)|(?P<line>\n)|(?P<string>"(?:\\.|[^"\\\n])*")|(?P<comment>#[^\n]*)|(?P<name>[A-Za-z_]\w*)|(?P<number>[\d.]+)'
-    r"|(?P<append>>>)|(?P<operator>[<>=!~&|+\-*/%^]=|&&|\|\||\|&|\+\+|--|.)",
+    r'(?P<space>[ \t\r]+)|(?P<line>\n)|(?P<string>"(?:\\.|[^"\\\n])*")|(?P<comment>#[^\n]*)|(?P<name>[A-Za-z_]\w*)'
+    r"|(?P<number>[\d.]+)|(?P<append>>>)|(?P<operator>[<>=!~&|+\-*/%^]=|&&|\|\||\|&|\+\+|--|.)",
     re.DOTALL,
 )
 _AWK_REGEX: Final = re.compile(r"/(?:\\.|\[(?:\\.|[^\]\n])*\]|[^/\\\n])+/")
@@ -106,7 +106,7 @@ def awk_targets(program: str) -> list[str | None]:
         elif printing and depth <= 0 and (kind == "append" or text == ">"):
             fixed = following[0] == "string" and (behind[0] == "line" or behind[1] in (";", "}"))
             targets.append(_awk_string(following[1]) if fixed else None)
-        elif text in ("|", "|&") or (kind == "name" and text == "getline"):
+        elif text in ("|", "|&"):
             targets.append(None)
     return [target for target in targets if target not in ("/dev/stdout", "/dev/stderr", "/dev/null")]
 

@@ -13,6 +13,7 @@ from typing import Final
 from skilltrial.data.plan import CampaignPlan
 from skilltrial.data.store import Store
 from skilltrial.descriptors.model import HarnessDescriptor, of_plan
+from skilltrial.tasks.dispatch.command import permission_mode
 from skilltrial.tasks.staging.template import template_record
 
 _NEEDED_BYTES: Final = 1 << 30
@@ -60,11 +61,6 @@ def examine(plan: CampaignPlan, store: Store, *, root: bool | None = None) -> li
     return sorted(found, key=lambda finding: list(Level).index(finding.level))
 
 
-def effective_permission_mode(plan: CampaignPlan, descriptor: HarnessDescriptor) -> str | None:
-    """The mode that both arms run in: the campaign's, else the descriptor's."""
-    return plan.spec.permission_mode or descriptor.permissions.act
-
-
 def _cli(plan: CampaignPlan, descriptor: HarnessDescriptor) -> Iterator[Finding]:
     harness = plan.harness
     if harness.binary is None:
@@ -77,7 +73,7 @@ def _cli(plan: CampaignPlan, descriptor: HarnessDescriptor) -> Iterator[Finding]
 
 
 def _permission_mode(plan: CampaignPlan, descriptor: HarnessDescriptor, as_root: bool) -> Iterator[Finding]:
-    permissions, mode = descriptor.permissions, effective_permission_mode(plan, descriptor)
+    permissions, mode = descriptor.permissions, permission_mode(plan.spec, descriptor)
     if mode is not None and mode not in permissions.modes:
         yield Finding(
             Level.REFUSE,

@@ -90,7 +90,12 @@ def _turn(number: int, chance: random.Random, partial: bool) -> Iterator[bytes]:
 
 
 def _event(event: dict[str, object]) -> bytes:
-    record = {"type": "stream_event", "event": event, "session_id": _SESSION, "parent_tool_use_id": None}
+    record: dict[str, object] = {
+        "type": "stream_event",
+        "event": event,
+        "session_id": _SESSION,
+        "parent_tool_use_id": None,
+    }
     return _line(record | {"uuid": "b345fd6a-7c2e-4ccc-b14e-8b72cd495343"})
 
 

@@ -123,7 +123,7 @@ def _known_fault(name: str) -> Verdict:
         ("B06", Outcome.AUTH, Reason.PERMISSION_DENIED, []),
         ("B07", Outcome.COMPLETED, Reason.NONE, ["exit_code_mismatch"]),
         ("B08", Outcome.COMPLETED, Reason.NONE, ["task_may_be_blocked"]),
-        ("B11", Outcome.CLI_CRASH, Reason.NO_RESULT, []),
+        ("B11", Outcome.HUNG, Reason.STALLED, []),  # of its process, nothing is known
         ("B17", Outcome.COMPLETED, Reason.NONE, ["task_may_be_unfinished"]),
         ("B39", Outcome.CLI_CRASH, Reason.SESSION_NOT_FOUND, []),
         ("B43", Outcome.OVERLOADED, Reason.TURN_FAILED, []),
@@ -169,6 +169,13 @@ def test_a_bare_good_stream_is_completed() -> None:
 
 def test_a_bare_stream_without_result_is_not_completed() -> None:
     assert classify(UNKNOWN, _summary()).reason is Reason.NO_RESULT
+
+
+def test_a_bare_stream_that_breaks_off_after_a_tool_result_has_stalled() -> None:
+    summary = _summary(last_record="user/tool_result")
+
+    assert classify(UNKNOWN, summary).reason is Reason.STALLED
+    assert classify(EXITED, summary).reason is Reason.NO_RESULT
 
 
 @pytest.mark.parametrize("code", [0, 1, None])

@@ -27,12 +27,17 @@ def test_campaign_scores_both_arms_and_finds_the_effect(files: Files, flow_store
         for condition in ("with_skill", "without_skill")
     ]
     cells = table(flow_store, "cells")
-    assert cells.select("condition", "score", "skill_listed", "skill_used").rows() == [
-        ("with_skill", 1.0, True, False),
-        ("without_skill", 0.0, None, None),
-    ] * 2
+    assert (
+        cells.select("condition", "score", "skill_listed", "skill_used").rows()
+        == [
+            ("with_skill", 1.0, True, False),
+            ("without_skill", 0.0, None, None),
+        ]
+        * 2
+    )
     changed = table(flow_store, "diff_files")
-    assert changed.select("condition", "path", "status", "lines_added").rows() == [("with_skill", "done.txt", "added", 1)] * 2
+    added = ("with_skill", "done.txt", "added", 1)
+    assert changed.select("condition", "path", "status", "lines_added").rows() == [added] * 2
 
 
 def test_running_again_dispatches_nothing_and_changes_no_table(files: Files, flow_store: Store) -> None:
@@ -149,7 +154,9 @@ def test_second_run_of_a_campaign_that_is_running_is_refused(files: Files, flow_
     assert "is being run by another process" in str(error)
 
 
-def test_prefect_shows_task_runs_named_by_cell_and_artifacts(files: Files, flow_store: Store, prefect_server: str) -> None:
+def test_prefect_shows_task_runs_named_by_cell_and_artifacts(
+    files: Files, flow_store: Store, prefect_server: str
+) -> None:
     import httpx
 
     files.settings["name"] = "shown"
@@ -165,7 +172,6 @@ def test_prefect_shows_task_runs_named_by_cell_and_artifacts(files: Files, flow_
                 break
             time.sleep(0.1)
         artifacts = client.post("/artifacts/filter", json={}).json()
-    assert names >= {
-        f"{stage} e1/{condition}/r1" for stage in ("dispatch", "ingest", "grade") for condition in ("with_skill", "without_skill")
-    } | {"stage e1/with_skill", "stage e1/without_skill"}
-    assert {row["key"] for row in artifacts} >= {"shown-verdict", "shown-cells"}
+    arms, stages = ("with_skill", "without_skill"), ("dispatch", "ingest", "grade")
+    assert names >= {f"{stage} e1/{arm}/r1" for stage in stages for arm in arms} | {f"stage e1/{arm}" for arm in arms}
+    assert {row["key"] for row in artifacts} >= {"shown-verdict", "shown-effects"}

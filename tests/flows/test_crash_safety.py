@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import psutil
@@ -44,8 +43,8 @@ def living(home: Path) -> list[str]:
     for process in psutil.process_iter():
         try:
             inherited = process.environ()
-            running = process.status() != psutil.STATUS_ZOMBIE
-            if running and (inherited.get("CRASH_TEST") == str(home) or inherited.get("HOME", "").startswith(str(home))):
+            ours = inherited.get("CRASH_TEST") == str(home) or inherited.get("HOME", "").startswith(str(home))
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(" ".join(process.cmdline()))
         except psutil.Error:
             continue
@@ -58,6 +57,17 @@ def gone(home: Path, limit_s: float = 15.0) -> list[str]:
     while (left := living(home)) and time.monotonic() < end:
         time.sleep(0.1)
     return left
+
+
+def attempts(store: Store) -> int:
+    """How many attempts were begun."""
+    return len(list((store.home / "campaigns/small/cells").glob("*/*/*/attempt-*")))
+
+
+def wait_for_attempts(store: Store, number: int, process: subprocess.Popen[bytes]) -> None:
+    """Return once that many attempts were begun, or the run has ended."""
+    while attempts(store) < number and process.poll() is None:
+        time.sleep(0.01)
 
 
 def comparable(store: Store, name: str) -> pl.DataFrame:
@@ -77,23 +87,21 @@ def test_killed_at_random_moments_the_tables_equal_those_of_an_undisturbed_campa
     files.write(AGENT, evals(*(f"Finish number {number}." for number in range(1, 6))))
     command = [SKILLTRIAL, "run", str(files.campaign)]
     calm, killed = Store.open(tmp_path / "calm"), Store.open(tmp_path / "killed")
-    begin = time.monotonic()
     subprocess.run(command, env=environment(calm.home), check=True, capture_output=True)
-    whole_s = time.monotonic() - begin
 
-    moments = random.Random(20)
-    ended: list[Any] = []
-    for _ in range(KILLS):
+    chance = random.Random(20)
+    for number in range(KILLS):
         process = subprocess.Popen(
             command, env=environment(killed.home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        try:
-            ended.append(process.wait(timeout=moments.uniform(0.2, 1.0) * whole_s))
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            ended.append(process.wait())
+        if number % 3:
+            wait_for_attempts(killed, attempts(killed) + chance.randint(1, 3), process)
+            time.sleep(chance.uniform(0.0, 0.4))
+        else:
+            time.sleep(chance.uniform(0.1, 4.0))  # while it starts, plans or stages
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "the run had ended before it was killed"
         assert gone(killed.home) == []
-    assert ended.count(-signal.SIGKILL) >= KILLS // 2, f"too few runs were caught alive: {ended}"
 
     subprocess.run(command, env=environment(killed.home), check=True, capture_output=True)
     assert gone(killed.home) == []

@@ -48,13 +48,15 @@ class MessageLog:
     def is_repeated(self, record: dict[str, Any], message: dict[str, Any]) -> bool:
         """Whether the very same record came before, as in a stream that was written twice."""
         identifier = record.get("uuid")
-        if not isinstance(identifier, str):
-            return False
         content = message.get("content")
         block = content[0] if type(content) is list and content else None
         mark = None
-        if type(block) is dict:  # what is told apart by hand-written ids alone may carry one uuid throughout
-            mark = block.get("id") or block.get("tool_use_id") or block.get("text")
+        if type(block) is dict:  # hand-written streams may carry one uuid throughout
+            mark = block.get("id") or block.get("tool_use_id") or block.get("text") or block.get("thinking")
+        if type(identifier) is not str:
+            identifier = message.get("id")  # old versions gave records no uuid
+            if type(identifier) is not str or type(mark) is not str:
+                return False
         key = hash((identifier, mark if type(mark) is str else None))
         if key in self._seen:
             self.repeated = True

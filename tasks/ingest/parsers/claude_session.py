@@ -7,7 +7,7 @@ from typing import Any, Final
 from skilltrial.tasks.ingest.parsers.claude_content import ERROR_LIMIT, last_result_of, surfaces_of
 from skilltrial.tasks.ingest.records import LastResult, StreamSummary, Surface, Usage
 from skilltrial.tasks.ingest.usage import KINDS, MessageTally, merge, model_usage_of, of_tokens, total, usage_of
-from skilltrial.tasks.ingest.values import clip, listing, mapping, number, string, whole
+from skilltrial.tasks.ingest.values import as_json, clip, listing, mapping, number, string, whole
 
 _SUBTYPES: Final = frozenset(
     {
@@ -69,7 +69,7 @@ class SessionLog:
         self._surface_session: str | None = None
         self._results = 0
         self._last: tuple[int, LastResult] | None = None
-        self._seen_results: set[tuple[str | None, str]] = set()
+        self._seen_results: set[tuple[str | None, str | int]] = set()
         self._result_usage: list[Usage] = []
         self._totals: dict[str | None, tuple[dict[str | None, Usage], float | None]] = {}  # by session
         self._round_usage: dict[str | None, Usage] | None = {}
@@ -152,12 +152,12 @@ class SessionLog:
 
     def result(self, record: dict[str, Any]) -> bool:
         """A result record; false: the very same one came before."""
-        session, uuid = string(record.get("session_id")), string(record.get("uuid"))
-        if uuid is not None:
-            if (session, uuid) in self._seen_results:
-                self.repeated = True
-                return False
-            self._seen_results.add((session, uuid))
+        session = string(record.get("session_id"))
+        key = (session, string(record.get("uuid")) or hash(as_json(record)))
+        if key in self._seen_results:
+            self.repeated = True
+            return False
+        self._seen_results.add(key)
         self.spoke(record)
         self._results += 1
         index = whole(record.get("result_index"))

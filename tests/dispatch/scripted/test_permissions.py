@@ -88,8 +88,8 @@ def test_only_accept_edits_lets_the_shell_change_files(command: str, place: Plac
 @pytest.mark.parametrize("mode", ASKING)
 def test_paths_outside_are_blocked(mode: str, place: Place) -> None:
     assert shell("ls /etc", mode, place).message == (
-        "ls in '/etc' was blocked. For security, Claude Code may only list files in the allowed working directories for "
-        f"this session: '{place.cwd}'."
+        "ls in '/etc' was blocked. For security, Claude Code may only list files in the allowed working "
+        f"directories for this session: '{place.cwd}'."
     )
     assert shell("cat /etc/hostname", mode, place).message.startswith(
         "cat in '/etc/hostname' was blocked. For security, Claude Code may only concatenate files from the allowed"

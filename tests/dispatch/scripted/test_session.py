@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,8 +23,6 @@ def said(agent: Agent, *steps: Json, mode: str = "bypassPermissions") -> list[st
 
 
 def test_version_is_what_the_descriptor_looks_for() -> None:
-    import re
-
     found = subprocess.run([sys.executable, "-I", str(AGENT), "--version"], capture_output=True, text=True)
     assert found.stdout == f"{VERSION} (scripted)\n"
     match = re.search(descriptor("scripted").version.pattern, found.stdout)

@@ -137,7 +137,7 @@ def test_a_hook_that_was_obeyed_is_no_breach_and_a_silent_one_is_counted(tmp_pat
 
 
 def test_a_deny_among_parallel_calls_is_explained_by_the_one_that_was_refused(tmp_path: Path) -> None:
-    calls = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in ("a", "b")]
+    calls: list[dict[str, Any]] = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in ("a", "b")]
     deny = {"type": "system", "subtype": "hook_response", "hook_event": "PreToolUse", "hook_name": "PreToolUse:Bash"}
     answers = [
         {"type": "tool_result", "tool_use_id": name, "content": "", "is_error": failed}
@@ -386,3 +386,15 @@ def test_records_of_any_shape_never_raise_and_give_rows_that_fit(records: list[d
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_stream(tmp_path / "absent.jsonl", MemorySink())
+
+
+def test_records_without_uuid_that_were_written_twice_count_once(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    records: list[dict[str, Any]] = [
+        {"type": "assistant", "message": {"id": "m", "model": "x", "content": [{"type": "text", "text": "a"}]}},
+        {"type": "assistant", "message": {"id": "m", "model": "x", "content": [call]}},
+        {"type": "result", "subtype": "success", "is_error": False, "usage": {"output_tokens": 7}},
+    ]
+    once, twice = read_text(tmp_path, *records), read_text(tmp_path, *records, *records)
+    assert twice.rows == once.rows
+    assert twice.summary.results == 1
