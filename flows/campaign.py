@@ -8,14 +8,15 @@ spares it the look. So running a campaign again runs what is missing, whatever e
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from prefect import flow
+from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture, wait
 from prefect.runtime import flow_run
-from prefect.states import Completed, Failed, State
+from prefect.states import Completed, Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.tasks import Task
 from prefect.utilities.annotations import quote
@@ -43,6 +44,7 @@ from skilltrial.tasks.preflight.task import preflight
 from skilltrial.tasks.staging.task import stage_template
 from skilltrial.tasks.staging.template import template_record
 
+T = TypeVar("T")
 Pool = ThreadPoolTaskRunner[Any]
 
 
@@ -67,7 +69,7 @@ def campaign(spec: CampaignSpec, home: Path | None = None, cells: tuple[str, ...
         observer.stage("stage")
         _stage(pool, plan, folder)
         observer.stage("preflight")
-        observer.warned([*plan.warnings, *preflight(quote(plan), store)])
+        observer.warned([*plan.warnings, *preflight(_whole(plan), store)])
         observer.stage("dispatch")
         _dispatch(pool, _chosen(plan, cells), plan, store, brake, observer)
         observer.stage("ingest")
@@ -75,7 +77,7 @@ def campaign(spec: CampaignSpec, home: Path | None = None, cells: tuple[str, ...
         observer.stage("grade")
         _grade(pool, plan, folder)
         observer.stage("aggregate")
-        aggregate(quote(plan), store)
+        aggregate(_whole(plan), store)
     unsettled = len(plan.cells) - len(folder.settled(plan))
     message = f"{len(plan.cells) - unsettled} of {len(plan.cells)} cells are settled"
     data = {"campaign": plan.campaign, "unsettled": unsettled}
@@ -88,7 +90,7 @@ def _stage(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
     for template in plan.templates:
         stands = template_record(folder.template(template.eval_id, template.condition))
         variant = _recalling(task, stored=stands is not None and stands.digest == template.digest)
-        futures.append(pool.submit(variant, {"plan": quote(plan), "template": template, "folder": folder}))
+        futures.append(pool.submit(variant, {"plan": _whole(plan), "template": template, "folder": folder}))
     _results(futures)
 
 
@@ -102,8 +104,8 @@ def _dispatch(
     """The cells in their order; one that stays unsettled is told by what the store lacks, not by an error."""
     folder = store.campaign(plan.campaign)
     task = dispatch.with_options(result_storage=folder.cache, retries=plan.spec.attempts - 1)
-    shared = {"plan": quote(plan), "store": store, "brake": quote(brake)}
-    shared |= {"started": quote(observer.started), "finished": quote(observer.finished)}
+    shared = {"plan": _whole(plan), "store": store, "brake": _whole(brake)}
+    shared |= {"started": _whole(observer.started), "finished": _whole(observer.finished)}
     settled = {cell.label for cell, _ in folder.settled(plan)}
     futures = [pool.submit(_recalling(task, stored=cell.label in settled), {**shared, "cell": cell}) for cell in cells]
     _results(futures, expected=(AttemptUnsettled, CampaignStopped))
@@ -115,7 +117,7 @@ def _ingest(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
     for cell, record in folder.newest(plan):
         attempt = folder.cell(cell).attempt(record.attempt)
         variant = _recalling(task, stored=is_ingested(attempt, record, descriptor))
-        futures.append(pool.submit(variant, {"record": record, "attempt": attempt, "descriptor": quote(descriptor)}))
+        futures.append(pool.submit(variant, {"record": record, "attempt": attempt, "descriptor": _whole(descriptor)}))
     _results(futures)
 
 
@@ -127,9 +129,14 @@ def _grade(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
             continue
         attempt = folder.cell(cell).attempt(record.attempt)
         variant = _recalling(task, stored=is_graded(plan, cell, attempt))
-        arguments = {"plan": quote(plan), "cell": cell, "record": record, "folder": folder, "attempt": attempt}
+        arguments = {"plan": _whole(plan), "cell": cell, "record": record, "folder": folder, "attempt": attempt}
         futures.append(pool.submit(variant, arguments))
     _results(futures)
+
+
+def _whole(value: T) -> T:
+    """The value for a task's argument that Prefect shall hand over as it is, without walking through it."""
+    return cast("T", quote(value))
 
 
 def _recalling(task: Task[..., Any], *, stored: bool) -> Task[..., Any]:
@@ -137,9 +144,9 @@ def _recalling(task: Task[..., Any], *, stored: bool) -> Task[..., Any]:
     return task if stored else task.with_options(refresh_cache=True)
 
 
-def _results(futures: list[PrefectFuture[Any]], expected: tuple[type[Exception], ...] = ()) -> None:
+def _results(futures: Sequence[PrefectFuture[Any]], expected: tuple[type[Exception], ...] = ()) -> None:
     """Wait for all, then raise the first failure that is not of an expected kind."""
-    wait(futures)
+    wait(list(futures))
     for future in futures:
         error = future.state.result(raise_on_failure=False)
         if isinstance(error, BaseException) and not isinstance(error, expected):

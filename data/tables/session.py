@@ -83,7 +83,12 @@ USAGE: Final = Table(
         _ROUND,
         text("scope", "main: the main agent; all: the whole tree of agents, split by model"),
         text("model", "the model; null: scope main, or a harness that does not split", nullable=True),
-        whole("input_tokens", "uncached prompt tokens; null: not told", nullable=True, unit="tokens"),
+        whole(
+            "input_tokens",
+            "prompt tokens as the harness counts them: uncached ones; codex and cline add cached ones; null: not told",
+            nullable=True,
+            unit="tokens",
+        ),
         whole("output_tokens", "generated tokens; null: not told", nullable=True, unit="tokens"),
         whole(
             "cache_read_tokens",
@@ -99,7 +104,11 @@ USAGE: Final = Table(
         ),
         number("cost_usd", "list price of this round alone; null: not told", nullable=True, unit="USD"),
         flag("exact", "false: a lower bound, since the stream ended before the totals"),
-        text("source", "which record it comes from: result, model_usage, message_delta, message_start, other"),
+        text(
+            "source",
+            "which record it comes from: result, model_usage, message_delta, message_start, running_total (of a whole "
+            "codex thread, earlier rounds included), other",
+        ),
     ),
 )
 

@@ -22,12 +22,18 @@ _COMMANDS: Final = {
     "schema": "Print the JSON schema of a file that skilltrial reads or writes.",
 }
 
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("skilltrial")
+
+
 app = App(
     name="skilltrial",
     help="Controlled trials of agent skills: does this skill really change what the agent does?",
     help_format="plaintext",
     version_flags=["--version"],
-    version=lambda: __import__("importlib.metadata").metadata.version("skilltrial"),
+    version=_version,
     result_action="return_value",
 )
 for _name, _help in _COMMANDS.items():

@@ -44,11 +44,11 @@ def table_text(file: str, name: str, rows: list[dict[str, Any]], left_off: int) 
         return Group(heading, Text("no rows", style="dim"))
     wanted = _SHOWN.get(name, tuple(rows[0]))
     columns = [column for column in wanted if any(row[column] is not None for row in rows)]
-    table = Table(box=None, header_style="dim", pad_edge=False)
+    texts = [column for column in columns if column in _TEXTS]
+    table = Table(box=None, header_style="dim", pad_edge=False, expand=bool(texts))
     for column in columns:
-        # texts give way to the rest on a narrow terminal
-        width = None if column in _TEXTS else max(len(column), *(len(_cell(row[column])) for row in rows))
-        table.add_column(column, overflow="ellipsis", no_wrap=True, min_width=width)
+        # texts share what the others leave of the line
+        table.add_column(column, overflow="ellipsis", no_wrap=True, ratio=1 if column in texts else None)
     for row in rows:
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     more = [Text(f"{left_off} more rows; --limit shows more", style="dim")] if left_off else []

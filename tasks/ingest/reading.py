@@ -187,11 +187,10 @@ def _objects(text: str, coverage: Coverage) -> list[Record]:
     found: list[Record] = []
     while start < len(text) and text[start] == "{":
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            value, start = _DECODER.raw_decode(text, start)
+            found.append(_without_surrogates(value, coverage))
         except (ValueError, RecursionError):
             return []
-        found.append(_without_surrogates(value, coverage))
-        start = end
         while start < len(text) and text[start].isspace():
             start += 1
     broken = start < len(text) and text[start] in ']},:"'

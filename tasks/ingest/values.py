@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -65,8 +66,14 @@ def size_of(text: str) -> int:
 
 
 def as_json(value: object) -> str:
-    """The value as compact JSON."""
-    return orjson.dumps(value).decode()
+    """The value as compact JSON. What nests deeper than JSON can be written (254 levels are sure) is said to."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        except RecursionError:
+            return '"(nested too deeply)"'
 
 
 def moment(value: object) -> datetime | None:

@@ -6,6 +6,7 @@ duplicate is reported, and no winner guessed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,8 +51,9 @@ def skills_below(root: Path, folders: Iterable[str] = SKILL_FOLDERS["claude-code
     found = []
     for relative in folders:
         place = root / relative
-        if place.is_dir():
-            found += [_read(path.parent) for path in sorted(place.glob(f"*/{_FILE}"))]
+        folders_inside = sorted(place.iterdir()) if place.is_dir() else []
+        # a link that leads nowhere is listed as well: somebody meant it to be a skill
+        found += [_read(inside) for inside in folders_inside if os.path.lexists(inside / _FILE)]
     return found
 
 

@@ -114,6 +114,15 @@ def test_a_log_line_with_an_object_that_is_no_record_is_malformed() -> None:
     assert (records, coverage.malformed) == ([], 1)
 
 
+@pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b"[" * 5000 + b"]" * 5000, b"1e999"])
+def test_what_json_cannot_hold_makes_its_line_malformed(value: bytes) -> None:
+    records, coverage = read(
+        b'{"type":"c","n":' + value + b"}\n" + b'x: {"type":"c","n":' + value + b"}\n" + FIRST + b"\n"
+    )
+    assert records[-1] == ONE
+    assert coverage.lines == 3
+
+
 @pytest.mark.parametrize("content", [b"[" + FIRST + b", " + SECOND[:9], b"[\n" + FIRST + b",\n"])
 def test_a_cut_array_is_truncated(content: bytes) -> None:
     records, coverage = read(content)

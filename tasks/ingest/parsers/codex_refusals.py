@@ -17,7 +17,7 @@ _ROUTER: Final = " ERROR codex_core::tools::router: error="
 _BLOCKED: Final = re.compile(
     r"^Command blocked by PreToolUse hook: (?P<reason>.*?)(?:\. Command: (?P<command>.*))?$", re.DOTALL
 )
-_REJECTED: Final = re.compile(r"Rejected\(\"(?P<words>.*)\"\)", re.DOTALL)
+_REJECTED: Final = re.compile(r'Rejected\(\\?"(?P<words>.*)"\)', re.DOTALL)
 _NEVER: Final = "approval policy is Never; reject command"
 _PATCH: Final = "patch rejected: "
 _MCP: Final = "MCP tool call requires approval"
@@ -49,7 +49,7 @@ def refusal_of(text: str) -> Refusal | None:
         return Refusal("mcp_tool_call", "permission", text)
     rejected = _REJECTED.search(text)
     if rejected is not None:
-        words = rejected["words"].replace('\\"', '"')
+        words = rejected["words"].replace('\\"', '"').removesuffix("\\")  # the log escapes quotes
         return Refusal("command_execution", "permission", words.rpartition(" rejected: ")[2])
     return None
 

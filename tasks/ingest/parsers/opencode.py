@@ -93,8 +93,6 @@ class OpencodeParser:
         summary = self.summary
         self._ledger.close()
         summary.usage_main = self._usage
-        if self._usage is not None:
-            self._usage.exact = summary.finished
         if self._usage is not None and not self._children:
             summary.usage_all = {None: self._usage}
         good = summary.finished and summary.failed is None
@@ -102,6 +100,8 @@ class OpencodeParser:
         if self._rejected and not summary.finished and summary.last_record == "step_finish/tool-calls":
             summary.finished, summary.failed = True, "aborted"
             self._ledger.error(f"{_REJECTED}.")
+        if self._usage is not None:
+            self._usage.exact = summary.finished
         if summary.final_text is None and (good or summary.failed == "aborted"):
             summary.final_text = ""
         return summary
@@ -137,6 +137,9 @@ class OpencodeParser:
             text = as_text(state.get("error"))
             self._refusal(call, text)
             self._ledger.answer(call, text, is_error=True, at=at)
+            if call.skill is not None and text.startswith(f'Skill "{call.skill}" not found'):
+                self.summary.unknown_skills.append(call.skill)
+                del self.summary.unknown_skills[100:]
             return
         exit_code = mapping(state.get("metadata")).get("exit")
         is_error = withdrawn or (isinstance(exit_code, int) and exit_code != 0)

@@ -383,6 +383,19 @@ def test_records_of_any_shape_never_raise_and_give_rows_that_fit(records: list[d
         TABLES[name].frame([identity | row for row in rows])
 
 
+@pytest.mark.parametrize("depth", [300, 1000])
+def test_deeply_nested_values_are_taken(depth: int, tmp_path: Path) -> None:
+    nested = "[" * depth + "]" * depth
+    call = f'{{"type":"tool_use","id":"t","name":"Bash","input":{nested}}}'
+    path = tmp_path / "deep.jsonl"
+    path.write_text(
+        f'{{"type":"assistant","message":{{"id":"m","content":[{call}]}}}}\n'
+        f'{{"type":"result","subtype":"success","is_error":false,"errors":[{nested}]}}\n'
+    )
+    found = read(path)
+    assert (found.summary.tool_calls, found.summary.results) == (1, 1)
+
+
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_stream(tmp_path / "absent.jsonl", MemorySink())
