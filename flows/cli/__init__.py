@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "schema": "Print the JSON schema of a file that skilltrial reads or writes.",
 }
 
+
 def _version() -> str:
     from importlib.metadata import version
 

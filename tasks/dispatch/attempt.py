@@ -28,6 +28,7 @@ from skilltrial.tasks.dispatch.marks import MARK_NAME, new_mark
 from skilltrial.tasks.dispatch.outcome import Note, Reason, Verdict, classify
 from skilltrial.tasks.dispatch.scrub import scrub_folder
 from skilltrial.tasks.ingest.records import StreamSummary
+from skilltrial.tasks.ingest.sinks import NullSink
 from skilltrial.tasks.ingest.stream import read_stream
 from skilltrial.tasks.staging.provision import provision
 
@@ -143,7 +144,7 @@ def _judge_round(
     )
     parser = descriptor.transcript.parser
     if digest is not None:
-        summary = read_stream(events, _NoRows(), parser=parser, role=descriptor.tools.role)
+        summary = read_stream(events, NullSink(), parser=parser, role=descriptor.tools.role)
     else:
         summary = StreamSummary(descriptor.label, parser, parser_version=0)
     session = next(iter(summary.init_session_ids or summary.session_ids), None)
@@ -157,13 +158,6 @@ def _judge_round(
     )
     expected = progress.session_id if uses_slot(descriptor, "session_id") else None
     progress.verdict = classify(facts, summary, expected)
-
-
-class _NoRows:
-    """A sink for reading a stream only for its summary."""
-
-    def add(self, table: str, row: Mapping[str, object]) -> None:
-        """Drop the row."""
 
 
 def _note_fault(attempt: AttemptFolder, progress: _Progress, error: Exception, hidden: list[str]) -> None:

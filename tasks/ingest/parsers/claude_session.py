@@ -262,7 +262,8 @@ class SessionLog:
                 "mcp_not_connected",
                 servers is not None and any(entry["status"] not in ("connected", None) for entry in servers.entries),
             ),
-            ("zero_usage", silent_usage and answers > 0),
+            # the bundled agent asks no model, so it uses nothing
+            ("zero_usage", silent_usage and answers > 0 and summary.harness != "scripted"),
         ):
             if holds:
                 summary.note(word)
