@@ -140,8 +140,8 @@ class PrivateServer:
 def prefect_for(home: Path) -> Iterator[Callable[[], None]]:
     """Prefect for one command: the operator's server, or a private one that starts in the background.
 
-    Yields a function to call before Prefect is imported: it returns once the server answers. `home` is the
-    store's home; the private server keeps its database below it, unless `PREFECT_HOME` is set.
+    Yields a function to call before any flow runs: it returns once the server answers. `home` is the store's
+    home; the private server keeps its database below it, unless `PREFECT_HOME` is set.
     """
     for name, value in CLIENT_SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -151,15 +151,19 @@ def prefect_for(home: Path) -> Iterator[Callable[[], None]]:
     os.environ.setdefault("PREFECT_HOME", str(home / "prefect"))
     server = start_private_server(Path(os.environ["PREFECT_HOME"]))
 
-    def ready() -> None:
-        server.wait_until_ready()
-        os.environ["PREFECT_API_URL"] = server.url
+    with contextlib.ExitStack() as undo:
+        undo.callback(server.stop)
 
-    try:
+        def ready() -> None:
+            server.wait_until_ready()
+            os.environ["PREFECT_API_URL"] = server.url
+            undo.callback(os.environ.pop, "PREFECT_API_URL", None)
+            if "prefect" in sys.modules:  # it read its settings when it was imported, before there was a URL
+                from prefect.settings import PREFECT_API_URL, temporary_settings
+
+                undo.enter_context(temporary_settings({PREFECT_API_URL: server.url}))
+
         yield ready
-    finally:
-        os.environ.pop("PREFECT_API_URL", None)
-        server.stop()
 
 
 def start_private_server(prefect_home: Path) -> PrivateServer:
