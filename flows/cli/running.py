@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from skilltrial.flows.cli.output import complain, emit_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from skilltrial.data.plan import CampaignPlan, Forecast
     from skilltrial.data.store import Store
 
@@ -22,8 +24,7 @@ def run_campaign(plan: CampaignPlan, store: Store, *, cells: tuple[str, ...] | N
         if expected.costs_money and expected.dispatches and not yes and not _agreed(plan, expected):
             complain("nothing was dispatched; answer yes, or give --yes, to spend money")
             return 2
-        ready()
-        _run_flow(plan, store, cells, json)
+        _run_flow(plan, store, cells, json, ready)
     return _report(plan, store, json)
 
 
@@ -40,7 +41,9 @@ def _agreed(plan: CampaignPlan, expected: Forecast) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _run_flow(plan: CampaignPlan, store: Store, cells: tuple[str, ...] | None, json: bool) -> None:
+def _run_flow(
+    plan: CampaignPlan, store: Store, cells: tuple[str, ...] | None, json: bool, ready: Callable[[], None]
+) -> None:
     """Run, watched; raises what the flow raised. Unsettled cells are no error here: the report tells them."""
     from rich.console import Console
 
@@ -48,6 +51,7 @@ def _run_flow(plan: CampaignPlan, store: Store, cells: tuple[str, ...] | None, j
     from skilltrial.flows.observing import observed_by
     from skilltrial.flows.progress import Panel, Plain
 
+    ready()  # after the imports, which take a second in which the server starts
     console = Console(stderr=json)
     spec = plan.spec.model_copy(update={"name": plan.campaign})
     if console.is_terminal:
@@ -56,8 +60,6 @@ def _run_flow(plan: CampaignPlan, store: Store, cells: tuple[str, ...] | None, j
     else:
         with observed_by(Plain(console)):
             state = campaign(spec, store.home, cells, return_state=True)
-    if state.is_crashed() or isinstance(state.data, BaseException) or state.name == "Crashed":
-        state.result()
     error = state.result(raise_on_failure=False)
     if isinstance(error, BaseException):
         raise error
