@@ -58,9 +58,9 @@ def test_both_campaigns_try_the_same_skill() -> None:
     assert real.budget_usd is not None
 
 
-def test_the_offline_campaign_has_thirty_cells() -> None:
+def test_the_offline_campaign_has_twenty_cells() -> None:
     plan = make_plan(read_spec(CHANGE_NOTES / "campaign.toml"))
-    assert len(plan.cells) == 30
+    assert len(plan.cells) == 20
     assert {cell.condition for cell in plan.cells} == set(ARMS)
     assert [skill.slug for skill in plan.condition("with_skill").skills] == [SLUG]
 
