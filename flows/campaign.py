@@ -85,12 +85,12 @@ def campaign(spec: CampaignSpec, home: Path | None = None, cells: tuple[str, ...
 
 
 def _stage(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
-    task = stage_template.with_options(result_storage=folder.cache)
+    task = _if_stored(stage_template, folder)
     futures = []
     for template in plan.templates:
         stands = template_record(folder.template(template.eval_id, template.condition))
-        variant = _recalling(task, stored=stands is not None and stands.digest == template.digest)
-        futures.append(pool.submit(variant, {"plan": _whole(plan), "template": template, "folder": folder}))
+        stored = stands is not None and stands.digest == template.digest
+        futures.append(pool.submit(task[stored], {"plan": _whole(plan), "template": template, "folder": folder}))
     _results(futures)
 
 
@@ -103,34 +103,33 @@ def _dispatch(
 ) -> None:
     """The cells in their order; one that stays unsettled is told by what the store lacks, not by an error."""
     folder = store.campaign(plan.campaign)
-    task = dispatch.with_options(result_storage=folder.cache, retries=plan.spec.attempts - 1)
+    task = _if_stored(dispatch, folder, retries=plan.spec.attempts - 1)
     shared = {"plan": _whole(plan), "store": store, "brake": _whole(brake)}
     shared |= {"started": _whole(observer.started), "finished": _whole(observer.finished)}
     settled = {cell.label for cell, _ in folder.settled(plan)}
-    futures = [pool.submit(_recalling(task, stored=cell.label in settled), {**shared, "cell": cell}) for cell in cells]
+    futures = [pool.submit(task[cell.label in settled], {**shared, "cell": cell}) for cell in cells]
     _results(futures, expected=(AttemptUnsettled, CampaignStopped))
 
 
 def _ingest(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
-    task, descriptor = ingest.with_options(result_storage=folder.cache), of_plan(plan)
+    task, descriptor = _if_stored(ingest, folder), of_plan(plan)
     futures = []
     for cell, record in folder.newest(plan):
         attempt = folder.cell(cell).attempt(record.attempt)
-        variant = _recalling(task, stored=is_ingested(attempt, record, descriptor))
-        futures.append(pool.submit(variant, {"record": record, "attempt": attempt, "descriptor": _whole(descriptor)}))
+        arguments = {"record": record, "attempt": attempt, "descriptor": _whole(descriptor)}
+        futures.append(pool.submit(task[is_ingested(attempt, record, descriptor)], arguments))
     _results(futures)
 
 
 def _grade(pool: Pool, plan: CampaignPlan, folder: CampaignFolder) -> None:
-    task = grade.with_options(result_storage=folder.cache)
+    task = _if_stored(grade, folder)
     futures = []
     for cell, record in folder.newest(plan):
         if not policy(record.outcome).graded:
             continue
         attempt = folder.cell(cell).attempt(record.attempt)
-        variant = _recalling(task, stored=is_graded(plan, cell, attempt))
         arguments = {"plan": _whole(plan), "cell": cell, "record": record, "folder": folder, "attempt": attempt}
-        futures.append(pool.submit(variant, arguments))
+        futures.append(pool.submit(task[is_graded(plan, cell, attempt)], arguments))
     _results(futures)
 
 
@@ -139,9 +138,10 @@ def _whole(value: T) -> T:
     return cast("T", quote(value))
 
 
-def _recalling(task: Task[..., Any], *, stored: bool) -> Task[..., Any]:
-    """The task as it is while the store holds its work; else with a cache that is written but not believed."""
-    return task if stored else task.with_options(refresh_cache=True)
+def _if_stored(task: Task[..., Any], folder: CampaignFolder, **options: Any) -> dict[bool, Task[..., Any]]:
+    """The task for work that the store holds (true), and for work that it lacks: its cache is not believed then."""
+    known = task.with_options(result_storage=folder.cache, **options)
+    return {True: known, False: known.with_options(refresh_cache=True)}
 
 
 def _results(futures: Sequence[PrefectFuture[Any]], expected: tuple[type[Exception], ...] = ()) -> None:
