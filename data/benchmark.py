@@ -194,8 +194,8 @@ class CellCounts(Kept):
 class Totals(Kept):
     """What the campaign took."""
 
-    cost_usd: float | None = Field(description="list price of the newest attempts that tell theirs; null: none does")
-    cost_unknown: int = Field(description="dispatched cells whose newest attempt does not tell its cost")
+    cost_usd: float | None = Field(description="list price of all finished attempts that tell theirs; null: none does")
+    cost_unknown: int = Field(description="finished attempts, superseded ones included, that do not tell their cost")
     duration_ms: int = Field(description="wall clock of all finished attempts of these cells, added up")
     attempts: int = Field(description="finished attempts, superseded ones included")
     dispatches: int = Field(description="CLI processes that these attempts started")

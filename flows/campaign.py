@@ -8,9 +8,10 @@ spares it the look. So running a campaign again runs what is missing, whatever e
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -46,6 +47,9 @@ from skilltrial.tasks.staging.template import template_record
 
 T = TypeVar("T")
 Pool = ThreadPoolTaskRunner[Any]
+
+_NOTICE_S: Final = 0.2
+"""How long a Ctrl-C may go unnoticed while the flow waits."""
 
 
 def _flow_run_name() -> str:
@@ -146,11 +150,26 @@ def _if_stored(task: Task[..., Any], folder: CampaignFolder, **options: Any) -> 
 
 def _results(futures: Sequence[PrefectFuture[Any]], expected: tuple[type[Exception], ...] = ()) -> None:
     """Wait for all, then raise the first failure that is not of an expected kind."""
-    wait(list(futures))
+    _wait(futures)
     for future in futures:
         error = future.state.result(raise_on_failure=False)
         if isinstance(error, BaseException) and not isinstance(error, expected):
             raise error
+
+
+def _wait(futures: Sequence[PrefectFuture[Any]]) -> None:
+    """Wait for all, and notice a Ctrl-C meanwhile.
+
+    Waiting without a limit would not: polars takes SIGINT over with its first query, such that blocking calls
+    go on after it (polars 2.1.0, measured).
+    """
+    ended = threading.Semaphore(0)
+    for future in futures:
+        future.add_done_callback(lambda _: ended.release())
+    for _ in futures:
+        while not ended.acquire(timeout=_NOTICE_S):
+            pass
+    wait(list(futures))
 
 
 @contextlib.contextmanager

@@ -29,13 +29,19 @@ CELLS: Final = Table(
         whole("rounds", "CLI processes of the attempt"),
         whole("duration_ms", "wall clock of all rounds", unit="ms"),
         number("cost_usd", "list price of the attempt; null: not told", nullable=True, unit="USD"),
-        whole("input_tokens", "whole tree, uncached; null: not told", nullable=True, unit="tokens"),
-        whole("output_tokens", "whole tree; null: not told", nullable=True, unit="tokens"),
-        whole("cache_read_tokens", "whole tree; null: not told", nullable=True, unit="tokens"),
-        whole("cache_creation_tokens", "whole tree; null: not told", nullable=True, unit="tokens"),
+        whole(
+            "input_tokens", "whole tree, uncached; null: not told, or only a lower bound", nullable=True, unit="tokens"
+        ),
+        whole("output_tokens", "whole tree; null: not told, or only a lower bound", nullable=True, unit="tokens"),
+        whole("cache_read_tokens", "whole tree; null: not told, or only a lower bound", nullable=True, unit="tokens"),
+        whole(
+            "cache_creation_tokens", "whole tree; null: not told, or only a lower bound", nullable=True, unit="tokens"
+        ),
         whole("tool_calls", "tool calls in the stream; null: the events were not read", nullable=True),
-        whole("denials", "refused calls; null: the harness cannot report them", nullable=True),
-        flag("denials_known", "the harness reports denials, so that no row means no denial"),
+        whole(
+            "denials", "refused calls; null: the harness cannot report them, or the events were not read", nullable=True
+        ),
+        flag("denials_known", "the harness reports denials and the events were read, so that no row means no denial"),
         whole("files_touched", "files that differ from the baseline; null: not measured", nullable=True),
         whole("lines_added", "null: not measured", nullable=True, unit="lines"),
         whole("lines_removed", "null: not measured", nullable=True, unit="lines"),
@@ -84,8 +90,17 @@ ROUNDS: Final = Table(
         text("terminal_reason", "of the last result, in the CLI's words; null: not told", nullable=True),
         whole("api_error_status", "HTTP status of the API error that ended the round; null: none", nullable=True),
         whole("api_retries", "retries of API calls that the stream reports"),
-        whole("turns", "the CLI's own count, not comparable over versions; null: not told", nullable=True),
-        whole("api_duration_ms", "time spent in API calls; null: not told", nullable=True, unit="ms"),
+        whole(
+            "turns",
+            "of the last result, the CLI's own count, not comparable over versions; null: not told",
+            nullable=True,
+        ),
+        whole(
+            "api_duration_ms",
+            "time spent in API calls, as the last result tells it; null: not told",
+            nullable=True,
+            unit="ms",
+        ),
         number("cost_usd", "list price of this round; null: not told", nullable=True, unit="USD"),
         number(
             "session_cost_usd",

@@ -103,7 +103,7 @@ USAGE: Final = Table(
             unit="tokens",
         ),
         number("cost_usd", "list price of this round alone; null: not told", nullable=True, unit="USD"),
-        flag("exact", "false: a lower bound, since the stream ended before the totals"),
+        flag("exact", "false: a lower bound, since the totals of some turn are not in the stream"),
         text(
             "source",
             "which record it comes from: result, model_usage, message_delta, message_start, running_total (of a whole "

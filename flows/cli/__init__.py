@@ -36,6 +36,7 @@ app = App(
     version_flags=["--version"],
     version=_version,
     result_action="return_value",
+    suppress_keyboard_interrupt=False,  # `main` says what became of the work
 )
 for _name, _help in _COMMANDS.items():
     app.command(f"skilltrial.flows.cli.{_name}:{_name}", name=_name, help=_help)

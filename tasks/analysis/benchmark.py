@@ -174,11 +174,15 @@ def _cells(plan: CampaignPlan, cells: pl.DataFrame) -> CellCounts:
 
 
 def _totals(plan: CampaignPlan, store: Store, cells: pl.DataFrame) -> Totals:
-    records = [r for attempt in newest_attempts(plan, store.campaign(plan.campaign)) for r in attempt.records]
-    costs = cells["cost_usd"].drop_nulls().to_list()
+    attempts = newest_attempts(plan, store.campaign(plan.campaign))
+    records = [record for attempt in attempts for record in attempt.records]
+    # superseded attempts have no row of their own, and were paid for all the same
+    superseded = [record.cost_usd for attempt in attempts for record in attempt.records[:-1]]
+    told = [*cells["cost_usd"].to_list(), *superseded]
+    costs = [cost for cost in told if cost is not None]
     return Totals(
         cost_usd=math.fsum(costs) if costs else None,
-        cost_unknown=cells.height - len(costs),
+        cost_unknown=len(told) - len(costs),
         duration_ms=sum(record.duration_ms for record in records),
         attempts=len(records),
         dispatches=sum(len(record.rounds) for record in records),

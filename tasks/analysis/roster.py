@@ -72,9 +72,8 @@ def used(calls: pl.LazyFrame, own: pl.DataFrame, folder: str) -> pl.LazyFrame:
 
     `folder` is where the harness keeps a project's skills, relative to the project.
     """
-    by_name = (pl.col("role") == "skill") & pl.any_horizontal(
-        pl.col("skill") == pl.col("slug"), pl.col("skill") == pl.col("name")
-    )
+    called = pl.col("skill").str.strip_prefix("/")  # the CLI takes a slash before the name
+    by_name = (pl.col("role") == "skill") & pl.any_horizontal(called == pl.col("slug"), called == pl.col("name"))
     skill_file = pl.format('{}/{}/SKILL.md"', pl.lit(folder), pl.col("slug"))  # the end of a path in JSON
     by_file = (pl.col("role") == "read") & pl.col("input").str.contains(skill_file, literal=True)
     worked = pl.col("answered") & pl.col("is_error").not_().fill_null(value=True)

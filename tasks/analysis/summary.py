@@ -200,7 +200,7 @@ def _footer(benchmark: Benchmark, home: Path | None) -> Iterator[str]:
     with_score = f"{cells.with_score} with a score"
     yield f"cells: {cells.planned} planned, {cells.settled} settled{unsettled}, {with_score}{left_out}"
     cost = "not told" if totals.cost_usd is None else f"${totals.cost_usd:.2f}"
-    unknown = f" (not told for {totals.cost_unknown} cells)" if totals.cost_unknown else ""
+    unknown = f" (not told for {totals.cost_unknown} attempts)" if totals.cost_unknown else ""
     minutes, seconds = divmod(round(totals.duration_ms / 1000), 60)
     yield f"cost: {cost}{unknown}; agent time {minutes}:{seconds:02d} in {totals.attempts} attempts"
     if home is not None:

@@ -173,7 +173,6 @@ def _record(plan: CampaignPlan, cell: Cell, store: Store, attempt: AttemptFolder
     notes = list(verdict.notes)
     if any(done.process.leftovers for done in progress.rounds):
         notes.append(Note.LEFTOVER_PROCESSES)
-    result = summary.last_result if summary is not None else None
     return AttemptRecord(
         campaign=plan.campaign,
         eval_id=cell.eval_id,
@@ -195,7 +194,7 @@ def _record(plan: CampaignPlan, cell: Cell, store: Store, attempt: AttemptFolder
         model=summary.model if summary else None,
         permission_mode=summary.permission_mode if summary else None,
         session_id=progress.rounds[0].session_id if progress.rounds else None,
-        cost_usd=result.session_cost_usd if result else None,
+        cost_usd=summary.cost_usd if summary else None,
         worker=platform.node(),
         rounds=tuple(progress.rounds),
     )

@@ -38,6 +38,9 @@ class Verdict:
 
 _OURS: Final = frozenset({EndedBy.DEADLINE, EndedBy.SILENCE, EndedBy.CANCELLED, EndedBy.LINGERING})
 
+_BAD_ENDS: Final = ("aborted_", "api_error", "prompt_too_long", "model_error", "image_error", "blocking_limit")
+"""Beginnings of terminal reasons that are no good end, whatever `is_error` and the subtype say."""
+
 _BY_STATUS: Final[Mapping[int, Reason]] = MappingProxyType(
     {
         401: Reason.INVALID_CREDENTIALS,
@@ -77,20 +80,26 @@ _BY_KIND: Final[Mapping[str, Reason]] = MappingProxyType(
 _BY_TEXT: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), reason)
     for pattern, reason in (
-        (r"credit balance|insufficient (credit|quota|funds)|exceeded your current quota", Reason.NO_CREDIT),
+        (
+            r"credit balance|insufficient (credit|quota|funds)|exceeded your current quota|quota exceeded",
+            Reason.NO_CREDIT,
+        ),
         (r"not logged in|please run /login", Reason.NOT_LOGGED_IN),
         (
             r"invalid (x-)?api[ -]key|incorrect api key|\b401\b.*unauthorized|authentication_error",
             Reason.INVALID_CREDENTIALS,
         ),
+        (r"^Missing environment variable: ", Reason.INVALID_CREDENTIALS),
         (r"safeguards? flagged|usage policy|aup\)", Reason.REFUSAL),
         (r"output token maximum", Reason.MAX_OUTPUT_TOKENS),
         (r"prompt is too long|context (window|length) (is )?exceed", Reason.PROMPT_TOO_LONG),
         (r"issue with the selected model|model .{0,80}(not found|does not exist)", Reason.MODEL_NOT_FOUND),
         (r"\b529\b|overloaded|at capacity|high demand", Reason.OVERLOADED),
         (r"\b429\b|rate.?limit|usage limit|hit your .{0,30}limit|too many requests", Reason.RATE_LIMIT),
-        (r"timed out|timeout", Reason.API_TIMEOUT),
-        (r"ECONN\w+|ENOTFOUND|EAI_AGAIN|unable to connect|fetch failed|stream disconnected", Reason.CONNECTION_FAILED),
+        # a plugin of the user's that overran its time is no fault of the API's (cline 3.0.65, measured)
+        (r"(?<!plugin-sandbox call )timed out|timeout", Reason.API_TIMEOUT),
+        (r"ECONN\w+|ENOTFOUND|EAI_AGAIN|fetch failed|stream disconnected", Reason.CONNECTION_FAILED),
+        (r"(unable to|cannot) connect|stream ended without a finish", Reason.CONNECTION_FAILED),
         (r"connection (to the api )?(was )?(lost|refused|reset|error|failed)", Reason.CONNECTION_FAILED),
         (r"internal server error|\b50[024]\b", Reason.SERVER_ERROR),
     )
@@ -149,13 +158,14 @@ def _turn_ended(facts: ProcessFacts, summary: StreamSummary) -> bool:
     result = summary.last_result
     if result is None and not summary.finished and summary.failed is None:
         return False
+    if summary.reopened:
+        return False  # finished background work started another turn after a result: that one never ended
     ended_from_outside = facts.ended_by in _OURS or _signal(facts) is not None
     if not ended_from_outside:
         return True
     aborted = (result is not None and (result.terminal_reason or "").startswith("aborted_")) or (
         summary.failed == Reason.ABORTED
     )
-    # finished background work starts another turn after a result: that one was cut off
     later_turn = result is not None and (summary.last_record or "").startswith(("assistant/", "user/"))
     return not aborted and not later_turn
 
@@ -181,7 +191,7 @@ def _judge_result(facts: ProcessFacts, summary: StreamSummary, result: LastResul
         if {terminal, subtype} & marks:
             return reason, words
     failed = result.is_error if result.is_error is not None else subtype.startswith("error")
-    if not failed and not subtype.startswith("error"):
+    if not failed and not subtype.startswith("error") and not terminal.startswith(_BAD_ENDS):
         stops = {"hook_stopped": Reason.HOOK_STOPPED, "tool_deferred": Reason.TOOL_DEFERRED}
         return stops.get(terminal, Reason.NONE), ""
     if any("No conversation found with session" in text or "--resume requires" in text for text in result.errors):
@@ -248,8 +258,9 @@ def _judge_no_result(facts: ProcessFacts, summary: StreamSummary) -> tuple[Reaso
     if facts == ProcessFacts() and (summary.last_record or "").endswith("/tool_result"):
         # a model that has its answer goes on, ends the turn or fails: of a process that nobody knows, silence is left
         return Reason.STALLED, f"last record: {summary.last_record}"
+    begun = "another turn began after the last result" if summary.reopened else ""
     code = "" if facts.exit_code is None else f"exit code {facts.exit_code}"
-    return Reason.NO_RESULT, "; ".join(text for text in (code, stderr) if text)
+    return Reason.NO_RESULT, "; ".join(text for text in (begun, code, stderr) if text)
 
 
 def _notes(facts: ProcessFacts, summary: StreamSummary, outcome: Outcome, reason: Reason) -> tuple[str, ...]:

@@ -172,7 +172,9 @@ class Accountant:
         return Account(file or str(path), summary, verdict, beside, sink, self._cost(summary, beside))
 
     def _cost(self, summary: StreamSummary, beside: Sidecars) -> float | None:
-        before = totals_before(summary, self._totals) if beside.resumed_from is not None else None
+        before = None
+        if beside.resumed_from is not None:  # older versions give a resumed session another id
+            before = totals_before(summary, self._totals) or self._totals.get(beside.resumed_from)
         usage = round_usage(summary, before)
         for session in summary.session_ids:
             self._totals[session] = usage.totals

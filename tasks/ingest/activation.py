@@ -79,7 +79,8 @@ def _finished(summary: StreamSummary, outcome: Outcome | None) -> bool:
 
 
 def _is(name: str, skill: str) -> bool:
-    """Whether a listed name is the skill; one that comes in a plugin has the plugin's name before it."""
+    """Whether a listed or called name is the skill; one that comes in a plugin has the plugin's name before it."""
+    name = name.removeprefix("/")
     return name == skill or name.rpartition(":")[2] == skill
 
 

@@ -102,6 +102,8 @@ class StreamSummary:
     init_session_ids: list[str] = field(default_factory=list)
     results: int = 0
     last_result: LastResult | None = None
+    reopened: bool = False  # another turn began after the last result, and has none of its own
+    cost_usd: float | None = None  # as the results report it, over all sessions of the stream; null: not told whole
     final_text: str | None = None
     last_record: str | None = None  # such as "user/tool_result", "assistant/text", "result/success"
     usage_main: Usage | None = None

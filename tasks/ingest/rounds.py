@@ -80,8 +80,10 @@ def _version(text: str | None) -> tuple[int, ...] | None:
 
 
 def _cost(summary: StreamSummary) -> float | None:
+    if summary.cost_usd is not None:
+        return summary.cost_usd
     if summary.last_result is not None and summary.last_result.session_cost_usd is not None:
-        return summary.last_result.session_cost_usd
+        return summary.last_result.session_cost_usd if len(summary.session_ids) < 2 else None
     costs = [usage.cost_usd for usage in summary.usage_all.values() if usage.cost_usd is not None]
     return sum(costs) if costs else None
 

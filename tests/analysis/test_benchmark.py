@@ -124,7 +124,7 @@ def test_equal_treatments_are_recognised_as_a_noise_control(store: Store) -> Non
 
 def test_counts_and_totals_include_superseded_attempts(trial: Trial) -> None:
     cell = trial.cell("alpha", TREATMENT)
-    trial.attempt(cell, Outcome.RATE_LIMITED, duration_ms=250)
+    trial.attempt(cell, Outcome.RATE_LIMITED, duration_ms=250, cost_usd=0.25)
     trial.run(cell, [True, True])
     trial.attempt(trial.cell("alpha", CONTROL), Outcome.NETWORK)
     benchmark = benchmark_of(trial)
@@ -138,7 +138,7 @@ def test_counts_and_totals_include_superseded_attempts(trial: Trial) -> None:
         "excluded": {"network": 1},
     }
     assert benchmark.totals.model_dump() == {
-        "cost_usd": 0.5,
+        "cost_usd": 0.75,
         "cost_unknown": 1,
         "duration_ms": 2250,
         "attempts": 3,

@@ -291,6 +291,7 @@ READ = {"tool": "Read", "role": "read", "skill": None}
         (call(is_error=True), False),
         (call(answered=False), False),
         (call(denied=True), False),
+        (call(skill=f"/{SKILL}"), True),
         (call(skill="other"), False),
         (call(skill=f"plugin:{SKILL}"), False),
         (call(**READ, input=f'{{"file_path":"/w/project/.claude/skills/{SKILL}/SKILL.md"}}'), True),

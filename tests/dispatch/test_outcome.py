@@ -317,3 +317,46 @@ def test_a_killed_cli_names_the_signal() -> None:
     verdict = classify(ProcessFacts(EndedBy.EXIT, -9), _summary())
 
     assert (verdict.reason, verdict.detail) == (Reason.KILLED_BY_SIGNAL, "ended by SIGKILL")
+
+
+@pytest.mark.parametrize("facts", [UNKNOWN, EXITED])
+def test_a_turn_that_began_after_a_result_and_has_none_is_not_completed(facts: ProcessFacts) -> None:
+    summary = _ended(last_record="system/init", subtype="success", is_error=False, terminal_reason="completed")
+    summary.reopened = True
+    found = classify(facts, summary)
+    assert (found.outcome, found.reason) == (Outcome.CLI_CRASH, Reason.NO_RESULT)
+    assert found.detail.startswith("another turn began after the last result")
+
+
+@pytest.mark.parametrize(
+    ("terminal", "outcome"),
+    [
+        ("aborted_tools", Outcome.AGENT_ERROR),
+        ("prompt_too_long", Outcome.AGENT_ERROR),
+        ("api_error", Outcome.NETWORK),
+        ("completed", Outcome.COMPLETED),
+        ("hook_stopped", Outcome.STOPPED),
+    ],
+)
+def test_a_bad_terminal_reason_is_believed_although_nothing_else_tells_of_an_error(
+    terminal: str, outcome: Outcome
+) -> None:
+    assert classify(UNKNOWN, _ended(subtype="success", is_error=False, terminal_reason=terminal)).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("Quota exceeded. Check your plan and billing details.", Outcome.BILLING),
+        ("Missing environment variable: `API_KEY`.", Outcome.AUTH),
+        ("Cannot connect to API: Was there a typo in the url or port? (FailedToOpenSocket)", Outcome.NETWORK),
+        ("Response stream ended without a finish reason.", Outcome.NETWORK),
+        ("request timed out", Outcome.NETWORK),
+        ("plugin-sandbox call timed out after 3000ms: invokeHook", Outcome.AGENT_ERROR),
+        ("lab guard threw", Outcome.AGENT_ERROR),
+    ],
+)
+def test_the_words_of_a_failed_turn_decide_whether_it_counts(words: str, outcome: Outcome) -> None:
+    summary = _summary(finished=True, failed="turn_failed", error_texts=[words])
+    found = classify(EXITED, summary)
+    assert (found.outcome, found.reason) == (outcome, Reason.TURN_FAILED)

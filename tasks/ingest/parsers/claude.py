@@ -242,7 +242,9 @@ class ClaudeParser:
         call.decision_reason = string(decision.get("reason_type"))
         failed = call.is_error is True
         self._judge_answer(call, text, agent)
-        self._hooks.answered(identifier, call.tool, not failed or call.decision == "accept")
+        # a shell command's own failure shows that it ran
+        ran = not failed or call.decision == "accept" or (call.role == "shell" and text.startswith("Exit code "))
+        self._hooks.answered(identifier, call.tool, ran)
         self._tasks.answered(identifier, call.tool, self._task_keys.pop(identifier, {}), text, failed)
         if failed and call.role == "skill" and _UNKNOWN_SKILL in text[:200] and len(self._unknown_skills) < 100:
             self._unknown_skills.append(call.skill or "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any, Final
 
 from skilltrial.tasks.ingest.parsers.claude_content import ERROR_LIMIT, last_result_of, surfaces_of
@@ -69,6 +71,7 @@ class SessionLog:
         self._surface_session: str | None = None
         self._results = 0
         self._last: tuple[int, LastResult] | None = None
+        self._reopened = False
         self._seen_results: set[tuple[str | None, str | int]] = set()
         self._result_usage: list[Usage] = []
         self._totals: dict[str | None, tuple[dict[str | None, Usage], float | None]] = {}  # by session
@@ -109,6 +112,7 @@ class SessionLog:
         """A model answered: whatever was rejected before, work goes on."""
         if main:
             self._rejected = False
+            self._reopened = self._results > 0
 
     def rate_limit(self, told: dict[str, Any]) -> None:
         """A `rate_limit_event`. A rejected limit that is paid for as overage stops nothing."""
@@ -137,6 +141,9 @@ class SessionLog:
         identifier = string(record.get("session_id"))
         if identifier is not None and identifier not in self._init_ids and len(self._init_ids) < _ERRORS:
             self._init_ids.append(identifier)
+        if self._last is not None:
+            self._reopened = True
+            self._last = (-1, self._last[1])  # a later process counts its results from 0 again
         if record.get("harness") == "scripted":
             self._harness = "scripted"
         self._cli_version = self._cli_version or string(record.get("claude_code_version"))
@@ -152,6 +159,7 @@ class SessionLog:
 
     def result(self, record: dict[str, Any]) -> bool:
         """A result record; false: the very same one came before."""
+        self._reopened = False
         session = string(record.get("session_id"))
         key = (session, string(record.get("uuid")) or hash(as_json(record)))
         if key in self._seen_results:
@@ -217,6 +225,8 @@ class SessionLog:
             api_errors=self._api_errors,
             error_texts=self._error_texts,
             rate_limit_rejected=self._rejected,
+            reopened=self._reopened,
+            cost_usd=self._cost(),
             finished=self._results > 0,
             notes=self._notes,
         )
@@ -228,12 +238,27 @@ class SessionLog:
         self, tally: MessageTally
     ) -> tuple[Usage | None, dict[str | None, Usage], dict[str | None, Usage] | None]:
         main = total(self._result_usage) or tally.main()
+        if main is not None and (self._reopened or len(self._result_usage) < self._results):
+            main.exact = False  # of some turn nothing is told
         everything: dict[str | None, Usage] = {}
         for by_model, cost in self._totals.values():
             everything = merge(everything, by_model or self._unsplit(main, cost, tally))
         if not self._results:
             everything = tally.by_model()
+        if self._reopened:
+            everything = {model: replace(usage, exact=False) for model, usage in everything.items()}
         return main, everything, self._round_usage if self._results else None
+
+    def _cost(self) -> float | None:
+        """What all sessions cost together; null as soon as one of them does not tell."""
+        costs: list[float] = []
+        for by_model, told in self._totals.values():
+            whole_tree = total(by_model.values())
+            cost = told if told is not None or whole_tree is None else whole_tree.cost_usd
+            if cost is None:
+                return None
+            costs.append(cost)
+        return math.fsum(costs) if costs else None
 
     @staticmethod
     def _unsplit(main: Usage | None, cost: float | None, tally: MessageTally) -> dict[str | None, Usage]:

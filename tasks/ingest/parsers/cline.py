@@ -122,7 +122,7 @@ class ClineParser:
 
     def _event(self, record: dict[str, Any], event: dict[str, Any]) -> bool:
         kind, content = event.get("type"), event.get("contentType")
-        if kind not in _EVENTS:
+        if not isinstance(kind, str) or kind not in _EVENTS:
             return False
         at = moment(record.get("ts"))
         self.summary.last_record = f"agent_event/{kind}"
@@ -208,7 +208,7 @@ class ClineParser:
     def _said(self, kind: str, record: dict[str, Any]) -> bool:
         """A record of an older version, which names what was said or asked."""
         what = record.get(kind)
-        if what not in _SAYS:
+        if not isinstance(what, str) or what not in _SAYS:
             return False
         self.summary.last_record = f"{kind}/{what}"
         if record.get("partial") is True:

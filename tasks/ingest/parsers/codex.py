@@ -135,7 +135,7 @@ class CodexParser:
             self.summary.last_record = f"{kind}/error"
             self.summary.note("nonfatal_error_item")
             return True
-        if item_type not in _CALLS:
+        if not isinstance(item_type, str) or item_type not in _CALLS:
             return False
         self._call(kind, item_type, item)
         return True

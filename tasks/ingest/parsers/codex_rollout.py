@@ -100,7 +100,7 @@ class RolloutReader:
 
     def _event(self, payload: dict[str, Any]) -> bool:
         summary, kind = self._summary, payload.get("type")
-        if kind not in _EVENTS:
+        if not isinstance(kind, str) or kind not in _EVENTS:
             return False
         summary.last_record = f"event_msg/{kind}"
         if kind == "token_count":
@@ -127,6 +127,8 @@ class RolloutReader:
 
     def _response(self, payload: dict[str, Any], at: datetime | None) -> bool:
         kind = payload.get("type")
+        if not isinstance(kind, str):
+            return False
         if kind == "message":
             self._message(payload, at)
         elif kind == "reasoning":
