@@ -22,6 +22,11 @@ _COMMANDS: Final = {
     "schema": "Print the JSON schema of a file that skilltrial reads or writes.",
 }
 
+_EXIT_CODES: Final = (
+    "Exit codes: 0 done; 1 error; 2 usage or invalid input; 3 finished, some cells unsettled; "
+    "4 refused, nothing dispatched."
+)
+
 
 def _version() -> str:
     from importlib.metadata import version
@@ -33,6 +38,7 @@ app = App(
     name="skilltrial",
     help="Controlled trials of agent skills: does this skill really change what the agent does?",
     help_format="plaintext",
+    help_epilogue=_EXIT_CODES,
     version_flags=["--version"],
     version=_version,
     result_action="return_value",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -43,5 +44,5 @@ def init(skill_dir: Path, *, json: Annotated[bool, Parameter(negative="")] = Fal
     print(f"wrote {path}")
     for note in skill.notes:
         print(f"note: {note}")
-    print("Make its prompt and assertions your own, then: " + f"skilltrial plan {skill_dir}")
+    print(f"Make its prompt and assertions your own, then: skilltrial plan {shlex.quote(str(skill_dir))}")
     return 0

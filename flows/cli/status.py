@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from skilltrial.tasks.analysis.states import CellState
 
 _STATES: Final = ("settled", "unsettled", "running", "missing")
+_NEVER_WRAPPED: Final = 40
 
 
 def status(
@@ -126,7 +127,7 @@ def table_of(campaign: str, cells: list[CellState]) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     # on a narrow terminal it is the outcome that wraps, not the name
     longest = max((len(cell.cell) for cell in cells), default=0)
-    table.add_column("cell", overflow="fold", min_width=min(longest, 40))
+    table.add_column("cell", overflow="fold", no_wrap=longest <= _NEVER_WRAPPED)
     for name in ("state", "outcome"):
         table.add_column(name, overflow="fold")
     for name in ("attempt", "rounds", "seconds", "USD"):

@@ -110,6 +110,15 @@ class _Rounds:
         with self._lock:
             _close(supervisor)
 
+    def hand_over(self, supervisor: subprocess.Popen[bytes], content: bytes) -> None:
+        """Write to a supervisor, or nothing when it was told to end.
+
+        No other thread may close the pipe meanwhile: its descriptor could be another file's a moment later.
+        """
+        with self._lock:
+            if supervisor.stdin is not None and not supervisor.stdin.closed:
+                _write_all(supervisor.stdin, content)
+
     def forget(self, supervisor: subprocess.Popen[bytes]) -> None:
         with self._lock:
             self._live.discard(supervisor)
@@ -192,12 +201,11 @@ def run_round(
 
 def _attend(supervisor: subprocess.Popen[bytes], job: Job) -> str:
     """Hand over the job and wait for the supervisor's end; returns what it complained of."""
-    assert supervisor.stdin is not None
     assert supervisor.stderr is not None
     with supervisor.stderr as stderr:
         try:
-            with contextlib.suppress(BrokenPipeError, ValueError):  # it died, or the round was cancelled already
-                _write_all(supervisor.stdin, json.dumps(job).encode() + b"\n")
+            with contextlib.suppress(BrokenPipeError):  # it died: that there is no record tells
+                _ROUNDS.hand_over(supervisor, json.dumps(job).encode() + b"\n")
             complaint = stderr.read()
             supervisor.wait()
         except BaseException:

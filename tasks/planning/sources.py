@@ -42,7 +42,7 @@ def opened_skill(reference: SkillRef) -> Iterator[tuple[Skill, Provenance]]:
         repository, relative = _locate(reference)
         revision = repository.commit(reference.ref)
         if revision is None:
-            raise _fault(reference, f"lies in {repository.root}, which has no commit")
+            raise _fault(reference, f"lies in the git repository {repository.root}, which has no commit of that name")
         folder = export(repository, revision, relative, Path(scratch))
         if folder is None:
             raise _fault(reference, "is not there at that commit")
