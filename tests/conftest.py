@@ -12,10 +12,16 @@ for _name in [name for name in os.environ if name.startswith(("PREFECT_", "GIT_"
     del os.environ[_name]
 os.environ |= {"PREFECT_HOME": _scratch.name, "DO_NOT_TRACK": "1", "PREFECT_LOGGING_LEVEL": "CRITICAL"}
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
 from skilltrial.data.store import Store  # noqa: E402
 from tests.real_cli.lane import pytest_report_header, pytest_terminal_summary  # noqa: E402, F401  (hooks of pytest)
+
+
+# a loaded machine is no failure of a property
+hypothesis.settings.register_profile("any-machine", deadline=None)
+hypothesis.settings.load_profile("any-machine")
 
 
 @pytest.fixture(scope="session")
