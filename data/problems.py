@@ -54,6 +54,10 @@ def _problem(details: ErrorDetails, file: str, prefix: str, model: type[BaseMode
     if kind == "union_tag_invalid":
         where = json_path([*parts, "type"], prefix)
         return Problem(file, where, context["tag"], "is not a known type", context["expected_tags"])
+    if kind in {"too_short", "too_long"}:  # pydantic's own words tell of Python's tuples
+        bound, limit = ("at least", "min_length") if kind == "too_short" else ("at most", "max_length")
+        message = f"has {context['actual_length']} items"
+        return Problem(file, where, None, message, f"{bound} {context[limit]}")
     message = _MESSAGES.get(kind) or details["msg"].removeprefix("Value error, ")
     allowed = str(context.get("expected") or context.get("pattern") or "")
     value = details["input"] if not isinstance(details["input"], (dict, list, tuple)) else None

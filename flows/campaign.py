@@ -65,7 +65,7 @@ def campaign(spec: CampaignSpec, home: Path | None = None, cells: tuple[str, ...
     """
     store, observer = Store.open(home), observing.current()
     folder = store.campaign(campaign_name(spec))
-    brake = Brake()
+    brake = Brake(paused=observer.paused)
     with folder.locked(), Pool(max_workers=spec.jobs) as pool, _nothing_outlives_the_flow(folder, brake):
         observer.stage("plan")
         plan = plan_campaign(spec, store)

@@ -28,6 +28,9 @@ class Observer(Protocol):
     def stage(self, name: str) -> None:
         """A stage of the pipeline begins."""
 
+    def paused(self, seconds: float, why: str, cell: str | None) -> None:
+        """An outcome makes one cell wait before its next try, or (cell null) every cell that has not started."""
+
     def started(self, cell: Cell, attempt: AttemptFolder) -> None:
         """An attempt at a cell begins."""
 
@@ -45,6 +48,9 @@ class Silent:
         """Say nothing."""
 
     def stage(self, name: str) -> None:
+        """Say nothing."""
+
+    def paused(self, seconds: float, why: str, cell: str | None) -> None:
         """Say nothing."""
 
     def started(self, cell: Cell, attempt: AttemptFolder) -> None:

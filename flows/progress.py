@@ -58,6 +58,12 @@ class Plain:
         self._lock = threading.Lock()
         self._tally = Tally()
 
+    def __enter__(self) -> Plain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to clear away."""
+
     def planned(self, plan: CampaignPlan, settled: Sequence[AttemptRecord]) -> None:
         """Say what is to be done."""
         with self._lock:
@@ -74,6 +80,12 @@ class Plain:
 
     def stage(self, name: str) -> None:
         """Stages are not announced: their work is."""
+
+    def paused(self, seconds: float, why: str, cell: str | None) -> None:
+        """Say who waits, and for how long."""
+        with self._lock:
+            what = "no cell starts" if cell is None else f"{cell} is not tried again"
+            self._say(f"{why}: {what} for {seconds:.0f} s")
 
     def started(self, cell: Cell, attempt: AttemptFolder) -> None:
         """Attempts are announced when they end."""
@@ -101,6 +113,7 @@ class Panel:
         self._begin = time.monotonic()
         self._stage = "starting"
         self._title = ""
+        self._pause = (self._begin, "")  # until when no cell starts, and why
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> Panel:
@@ -127,6 +140,12 @@ class Panel:
         with self._lock:
             self._stage = name
 
+    def paused(self, seconds: float, why: str, cell: str | None) -> None:
+        """Show what keeps every cell waiting; a cell that waits alone is one of the waiting."""
+        with self._lock:
+            if cell is None:
+                self._pause = (time.monotonic() + seconds, why)
+
     def started(self, cell: Cell, attempt: AttemptFolder) -> None:
         """Show the cell among the running ones."""
         with self._lock:
@@ -148,11 +167,19 @@ class Panel:
             states += [f"{number} {outcome}" for outcome, number in sorted(tally.outcomes.items())]
             waiting = tally.total - tally.settled - len(tally.running)
             line = f"{' · '.join(states)} · {max(waiting, 0)} waiting · cost so far {cost}"
-            bar = ProgressBar(total=max(tally.total, 1), completed=tally.settled, width=40)
+            until, why = self._pause
+            if now < until:
+                line += f"\n{why}: no cell starts for {_clock(until - now)}"
             running = list(tally.running.items())[:_SHOWN_RUNNING]
+            # in a grid, since a bar alone does not end its line
+            bar = Table.grid()
+            bar.add_row(ProgressBar(total=max(tally.total, 1), completed=tally.settled, width=40))
         table = Table.grid(padding=(0, 2))
+        table.add_column(overflow="ellipsis", no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
         for label, cell in running:
-            table.add_row(label, _clock(now - cell.since), Text(newest_event(cell.attempt), overflow="ellipsis"))
+            table.add_row(Text(label), _clock(now - cell.since), Text(newest_event(cell.attempt)))
         return Group(head, bar, Text(line), table)
 
 

@@ -18,7 +18,6 @@ import pytest  # noqa: E402
 from skilltrial.data.store import Store  # noqa: E402
 from tests.real_cli.lane import pytest_report_header, pytest_terminal_summary  # noqa: E402, F401  (hooks of pytest)
 
-
 # a loaded machine is no failure of a property
 hypothesis.settings.register_profile("any-machine", deadline=None)
 hypothesis.settings.load_profile("any-machine")

@@ -11,6 +11,8 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from skilltrial.data.spec import CampaignSpec
 
+_REPEATABLE: Final = Parameter(negative="", show_default=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrides:
@@ -53,12 +55,12 @@ class Overrides:
     model: str | None = None
     mode: str | None = None
     baseline_ref: str | None = None
-    only: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    only: Annotated[tuple[str, ...], _REPEATABLE] = ()
     repetitions: int | None = None
     jobs: int | None = None
     seed: int | None = None
     permission_mode: str | None = None
-    pass_env: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    pass_env: Annotated[tuple[str, ...], _REPEATABLE] = ()
     budget_usd: float | None = None
     timeout_s: float | None = None
     home: Path | None = None

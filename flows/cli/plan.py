@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from skilltrial.data.plan import CampaignPlan, Forecast
     from skilltrial.tasks.analysis.floor import PossibleFloor
+    from skilltrial.tasks.preflight.checks import Finding
+
+_LEVELS: Final = {"refuse": "a run would be refused", "warn": "warning", "note": "note"}
 
 
 def plan(
@@ -36,19 +39,22 @@ def plan(
     from skilltrial.tasks.analysis.floor import possible_floor
     from skilltrial.tasks.planning.forecast import forecast
     from skilltrial.tasks.planning.plan import make_plan
+    from skilltrial.tasks.preflight.checks import examine
 
-    made = make_plan(overrides.spec_of(target))
-    expected = forecast(made, Store.open(overrides.home).campaign(made.campaign))
+    made, store = make_plan(overrides.spec_of(target)), Store.open(overrides.home)
+    expected, findings = forecast(made, store.campaign(made.campaign)), examine(made, store)
     gradable = [planned for planned in made.evals if planned.eval.assertions]
     floor = possible_floor(len(gradable), min((planned.repetitions for planned in gradable), default=0))
     if json:
-        emit_json(_document(made, expected, floor))
+        emit_json(_document(made, expected, floor, findings))
     else:
-        print("\n".join(_lines(made, expected, floor)))
+        print("\n".join([*_lines(made, expected, floor), *_findings_lines(findings)]))
     return 0
 
 
-def _document(made: CampaignPlan, expected: Forecast, floor: PossibleFloor) -> dict[str, object]:
+def _document(
+    made: CampaignPlan, expected: Forecast, floor: PossibleFloor, findings: list[Finding]
+) -> dict[str, object]:
     return {
         **made.model_dump(mode="json"),
         "digest": made.digest,
@@ -60,6 +66,7 @@ def _document(made: CampaignPlan, expected: Forecast, floor: PossibleFloor) -> d
             "within_eval": floor.within_eval,
             "reaches_alpha": floor.reaches(made.spec.alpha),
         },
+        "preflight": [{"level": found.level.value, "what": found.what, "remedy": found.remedy} for found in findings],
     }
 
 
@@ -95,9 +102,16 @@ def _forecast_lines(made: CampaignPlan, expected: Forecast, floor: PossibleFloor
     across = probability_text(floor.across_evals)
     verdict = "can" if floor.reaches(made.spec.alpha) else "cannot"
     yield (
-        f"floor:    {floor.evals} gradable evals give p ≥ {across} across evals, "
+        f"floor:    {floor.evals} gradable {'eval gives' if floor.evals == 1 else 'evals give'} p ≥ {across} "
+        "across evals, "
         f"so this design {verdict} reach alpha {made.spec.alpha:g}"
     )
+
+
+def _findings_lines(findings: list[Finding]) -> Iterator[str]:
+    """What preflight would say now; it looks again when the campaign runs."""
+    for found in findings:
+        yield f"{_LEVELS[found.level.value]}: {found}"
 
 
 def _source(provenance: dict[str, object]) -> str:

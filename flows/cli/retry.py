@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def retry(
     campaign: str,
     *,
-    outcome: tuple[str, ...] = (),
+    outcome: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     cells: str | None = None,
     home: Path | None = None,
     yes: Annotated[bool, Parameter(negative="")] = False,

@@ -18,11 +18,13 @@ def run_campaign(plan: CampaignPlan, store: Store, *, cells: tuple[str, ...] | N
     """Run the flow for a plan that was made for show; returns the exit code of the command."""
     from skilltrial.flows.runtime import prefect_for
     from skilltrial.tasks.planning.forecast import forecast
+    from skilltrial.tasks.preflight.checks import passed
 
+    passed(plan, store)  # nobody is asked for money, or kept waiting, for what cannot work; the flow looks again
     expected = forecast(plan, store.campaign(plan.campaign))
     with prefect_for(store.home) as ready:
         if expected.costs_money and expected.dispatches and not yes and not _agreed(plan, expected):
-            complain("nothing was dispatched; answer yes, or give --yes, to spend money")
+            complain("nothing was dispatched; answer yes at a terminal, or give --yes, to spend money")
             return 2
         _run_flow(plan, store, cells, json, ready)
     return _report(plan, store, json)
@@ -33,7 +35,7 @@ def _agreed(plan: CampaignPlan, expected: Forecast) -> bool:
     limit = "without any limit" if expected.budget_usd is None else f"up to ${expected.budget_usd:.2f}"
     complain(
         f"campaign {plan.campaign}: {expected.dispatches} of {expected.cells} cells call a paid model through "
-        f"{plan.harness.label} {plan.harness.cli_version or ''}, {limit} in their first try"
+        f"{plan.harness.label} {plan.harness.cli_version}, {limit} in their first try"
     )
     if not sys.stdin.isatty():
         return False
@@ -47,18 +49,16 @@ def _run_flow(
     """Run, watched; raises what the flow raised. Unsettled cells are no error here: the report tells them."""
     from rich.console import Console
 
-    from skilltrial.flows.campaign import campaign
-    from skilltrial.flows.observing import observed_by
     from skilltrial.flows.progress import Panel, Plain
 
-    ready()  # after the imports, which take a second in which the server starts
     console = Console(stderr=json)
-    spec = plan.spec.model_copy(update={"name": plan.campaign})
-    if console.is_terminal:
-        with Panel(console) as panel, observed_by(panel):
-            state = campaign(spec, store.home, cells, return_state=True)
-    else:
-        with observed_by(Plain(console)):
+    with Panel(console) if console.is_terminal else Plain(console) as watching:  # from here on there is life to see
+        from skilltrial.flows.campaign import campaign
+        from skilltrial.flows.observing import observed_by
+
+        ready()  # after the imports, which take a second in which the server starts
+        spec = plan.spec.model_copy(update={"name": plan.campaign})
+        with observed_by(watching):
             state = campaign(spec, store.home, cells, return_state=True)
     error = state.result(raise_on_failure=False)
     if isinstance(error, BaseException):
@@ -77,5 +77,5 @@ def _report(plan: CampaignPlan, store: Store, json: bool) -> int:
     if json:
         emit_json(benchmark.model_dump(mode="json"))
     else:
-        Console().print(render(benchmark, home=store.home))
+        Console().print(render(benchmark, home=store.home), crop=False)  # a path is one piece, however long
     return 3 if benchmark.cells.unsettled else 0

@@ -84,7 +84,7 @@ def _list(store: Store, campaign: str | None, json: bool) -> None:
         shown.add_row(name, rows, Text(declared.description))
     console = Console()
     console.print(shown)
-    console.print(Text(f"files: {store.tables}/<table>/campaign=<campaign>/*.parquet", overflow="fold"))
+    console.print(Text(f"files: {store.tables}/<table>/campaign=<campaign>/*.parquet"), soft_wrap=True)
 
 
 def _declaration(name: str) -> dict[str, Any]:

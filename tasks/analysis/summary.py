@@ -39,7 +39,10 @@ def render(benchmark: Benchmark, *, home: Path | None = None) -> RenderableType:
     if benchmark.validity_warnings:
         parts += [Text(), Text("Validity", style="bold")]
         parts += [Padding(Text(_warning_line(warning)), (0, 0, 0, 2)) for warning in benchmark.validity_warnings]
-    parts += [Text(), *(Text(line, overflow="fold") for line in _footer(benchmark, home))]
+    parts += [Text(), *map(Text, _footer(benchmark))]
+    if home is not None:
+        # a path is copied from a terminal in one piece: printed with crop=False, it is broken nowhere
+        parts += [Text(line, no_wrap=True, overflow="ignore") for line in _places(benchmark, home)]
     return Group(*parts)
 
 
@@ -57,7 +60,7 @@ def markdown(benchmark: Benchmark) -> str:
     if benchmark.validity_warnings:
         lines += ["", "## Validity", ""]
         lines += [f"* {_cell_text(_warning_line(warning))}" for warning in benchmark.validity_warnings]
-    return "\n".join([*lines, "", *(f"{line}  " for line in _footer(benchmark, None))]) + "\n"
+    return "\n".join([*lines, "", *(f"{line}  " for line in _footer(benchmark))]) + "\n"
 
 
 def table_rows(benchmark: Benchmark) -> list[dict[str, object]]:
@@ -192,7 +195,7 @@ def _arm_row(arm: ConditionSummary) -> tuple[str, ...]:
     )
 
 
-def _footer(benchmark: Benchmark, home: Path | None) -> Iterator[str]:
+def _footer(benchmark: Benchmark) -> Iterator[str]:
     cells, totals = benchmark.cells, benchmark.totals
     excluded = ", ".join(f"{number} {outcome}" for outcome, number in cells.excluded.items())
     left_out = f", left out: {excluded}" if excluded else ""
@@ -203,9 +206,13 @@ def _footer(benchmark: Benchmark, home: Path | None) -> Iterator[str]:
     unknown = f" (not told for {totals.cost_unknown} attempts)" if totals.cost_unknown else ""
     minutes, seconds = divmod(round(totals.duration_ms / 1000), 60)
     yield f"cost: {cost}{unknown}; agent time {minutes}:{seconds:02d} in {totals.attempts} attempts"
-    if home is not None:
-        yield f"benchmark: {home / 'campaigns' / benchmark.campaign / 'benchmark.json'}"
-        yield f"tables: {home / 'tables'} (`skilltrial tables` describes them)"
+    if cells.unsettled:
+        yield f"next: `skilltrial status {benchmark.campaign}` shows the unsettled cells, the same run again tries them"
+
+
+def _places(benchmark: Benchmark, home: Path) -> Iterator[str]:
+    yield f"benchmark: {home / 'campaigns' / benchmark.campaign / 'benchmark.json'}"
+    yield f"tables (`skilltrial tables` describes them): {home / 'tables'}"
 
 
 def _warning_line(warning: ValidityWarning) -> str:

@@ -20,24 +20,30 @@ LONGEST_S: Final = 900.0
 """No wait is longer than this, however often it doubled."""
 
 Sleep = Callable[[threading.Condition, float], object]
+Paused = Callable[[float, str, "str | None"], object]
+"""Is told of a wait: its seconds, the outcome that caused it, and the cell that waits (null: every one)."""
 
 
 class Brake:
     """Holds cells back. One for each run of a campaign, shared by its threads.
 
-    `clock` is monotonic, in seconds; `sleep` waits on a held condition for at most so many seconds.
+    `clock` is monotonic, in seconds; `sleep` waits on a held condition for at most so many seconds;
+    `paused` is told once of each wait that keeps somebody from starting, and must return at once.
     """
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = lambda condition, seconds: condition.wait(seconds),
+        paused: Paused = lambda _seconds, _why, _cell: None,
     ) -> None:
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep, self._paused = clock, sleep, paused
         self._changed = threading.Condition()
         self._stopped: tuple[str, Outcome, str] | None = None
         self._campaign_until = 0.0
         self._cell_until: dict[str, float] = {}
+        self._why: dict[str | None, str] = {}
+        self._told: set[tuple[str | None, float]] = set()
         self._campaign_failures = 0
         self._cell_failures: Counter[str] = Counter()
 
@@ -50,6 +56,7 @@ class Brake:
                 left = max(self._campaign_until, self._cell_until.get(cell, 0.0)) - self._clock()
                 if left <= 0:
                     return
+                self._tell(cell)
                 self._sleep(self._changed, left)
 
     def report(self, cell: str, outcome: Outcome | str, reason: str) -> None:
@@ -66,9 +73,11 @@ class Brake:
             elif found.pause is Pause.WAIT:
                 if now >= self._campaign_until:
                     self._campaign_until = now + _doubled(found.backoff_s, self._campaign_failures)
+                    self._why[None] = str(Outcome(outcome))
                     self._campaign_failures += 1
             elif found.retry is Retry.NOW:
                 self._cell_until[cell] = now + _doubled(found.backoff_s, self._cell_failures[cell])
+                self._why[cell] = str(Outcome(outcome))
                 self._cell_failures[cell] += 1
             elif found.settled:
                 # the service works: a later incident begins with a short wait again
@@ -80,6 +89,14 @@ class Brake:
         with self._changed:
             self._stopped = self._stopped or ("the run's end", Outcome.CANCELLED, "cancelled")
             self._changed.notify_all()
+
+    def _tell(self, cell: str) -> None:
+        """Tell of the wait that keeps the cell, unless that was told already."""
+        own = self._cell_until.get(cell, 0.0)
+        waiting, until = (None, self._campaign_until) if self._campaign_until >= own else (cell, own)
+        if (waiting, until) not in self._told:
+            self._told.add((waiting, until))
+            self._paused(until - self._clock(), self._why[waiting], waiting)
 
 
 def _doubled(seconds: float, times: int) -> float:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from skilltrial.data.errors import PreflightRefused
 from skilltrial.data.plan import CampaignPlan
 from skilltrial.data.store import Store
 from skilltrial.descriptors.model import HarnessDescriptor, of_plan
@@ -43,6 +44,15 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
+
+
+def passed(plan: CampaignPlan, store: Store) -> list[str]:
+    """What is worth knowing although the campaign may run; `PreflightRefused` names all that must change."""
+    findings = examine(plan, store)
+    refusals = [str(finding) for finding in findings if finding.level is Level.REFUSE]
+    if refusals:
+        raise PreflightRefused(plan.campaign, refusals)
+    return [str(finding) for finding in findings]
 
 
 def examine(plan: CampaignPlan, store: Store, *, root: bool | None = None) -> list[Finding]:

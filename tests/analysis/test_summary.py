@@ -113,3 +113,12 @@ def test_table_rows_are_plain_json_with_the_pair_named_in_each(trial: Trial) -> 
     }
     assert [row["eval"] for row in rows] == ["(all)", "alpha", "beta"]
     assert rows[1]["treatment"] == 1.0
+
+
+def test_the_paths_come_in_one_piece_at_any_width(store: Store) -> None:
+    console = Console(file=io.StringIO(), width=40, color_system=None, force_terminal=False)
+    console.print(render(benchmark_of(eight_evals(store)), home=store.home), crop=False)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert f"benchmark: {store.home}/campaigns/trial/benchmark.json" in lines
+    assert lines[-1] == f"tables (`skilltrial tables` describes them): {store.home}/tables"

@@ -38,3 +38,10 @@ def test_an_unknown_type_is_named_with_the_known_ones() -> None:
 def test_known_fields_are_those_of_the_object_that_has_the_unknown_one() -> None:
     [problem] = found(codebase={"url": "u", "ref": "r", "branch": "b"})
     assert (problem.where, problem.allowed) == ("evals[0].codebase.branch", "url, ref, path")
+
+
+def test_a_list_that_is_too_short_is_told_without_words_of_python() -> None:
+    with pytest.raises(ValidationError) as caught:
+        EvalsFile.model_validate({"skill_name": "s", "evals": []})
+    [problem] = problems_of(caught.value, "evals.json", model=EvalsFile)
+    assert str(problem) == "evals.json: evals: has 0 items; allowed: at least 1"

@@ -130,3 +130,17 @@ def test_stopping_wakes_a_cell_that_waits() -> None:
     thread.join(timeout=10)
 
     assert [error.outcome for error in stopped] == [Outcome.CANCELLED]
+
+
+def test_a_wait_is_told_once_to_everybody_it_concerns(clock: Clock) -> None:
+    told: list[tuple[float, str, str | None]] = []
+    brake = Brake(clock, lambda _, seconds: clock.sleep(_, seconds / 2), lambda *wait: told.append(wait))
+    brake.report("e/with/r1", Outcome.RATE_LIMITED, "rate_limit")
+    assert told == []  # nobody waits yet
+    brake.wait("e/with/r1")
+    assert told == [(30.0, "rate_limited", None)]
+
+    brake.report("e/with/r2", Outcome.CLI_CRASH, "no_result")
+    brake.wait("e/with/r3")
+    brake.wait("e/with/r2")
+    assert [(why, cell) for _, why, cell in told[1:]] == [("cli_crash", "e/with/r2")]

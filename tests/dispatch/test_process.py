@@ -10,6 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import psutil
 import pytest
@@ -282,3 +283,21 @@ def test_sixteen_rounds_run_side_by_side(tmp_path: Path) -> None:
 
     assert [record.exit_code for record in records] == [0] * 16
     assert [entry.files.events.read_text() for entry in benches] == [f"{number}\n" for number in range(16)]
+
+
+def test_ending_all_waits_for_a_job_that_is_being_handed_over(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, closed = process._write_all, list[bool]()
+
+    def interrupted(pipe: IO[bytes], content: bytes) -> None:
+        ending.start()
+        ending.join(timeout=0.5)  # without a lock it is over by then
+        closed.append(pipe.closed)
+        write(pipe, content)
+
+    ending = threading.Thread(target=process.end_all)
+    monkeypatch.setattr(process, "_write_all", interrupted)
+    record = bench.run(["/bin/sh", "-c", "sleep 60"])
+    ending.join()
+
+    assert closed == [False]
+    assert record.ended_by is EndedBy.CANCELLED

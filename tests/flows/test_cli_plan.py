@@ -71,3 +71,13 @@ def test_the_plan_is_told_as_json_with_overrides_applied(
 def test_an_override_that_makes_no_sense_is_told_by_its_name(campaign: Path) -> None:
     with pytest.raises(InvalidInput, match="command line: mode: "):
         app(["plan", str(campaign), "--mode", "ab"])
+
+
+def test_a_plan_tells_what_a_run_would_be_refused_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evals(skill(tmp_path / "tables"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no agent CLI is there
+    arguments = ["plan", str(tmp_path / "tables"), "--home", str(tmp_path / "home")]
+    assert app([*arguments, "--permission-mode", "default"]) == 0
+    assert "a run would be refused: Claude Code was not found as 'claude' on PATH" in capsys.readouterr().out

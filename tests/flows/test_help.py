@@ -9,6 +9,8 @@ from functools import cache
 
 import pytest
 
+from skilltrial.flows.cli import app
+
 IMPORTED = re.compile(r"^import time:.*\| +(\S+)$", re.MULTILINE)
 
 
@@ -33,3 +35,10 @@ def test_help_does_not_import(package: str) -> None:
     imported = help_page()[1]
     assert "skilltrial" in imported  # the list of imports was really read
     assert package not in imported
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
+def test_help_tells_the_exit_codes(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert app(arguments) is None
+    said = " ".join(capsys.readouterr().out.split())
+    assert "3 finished, some cells unsettled; 4 refused, nothing dispatched." in said
