@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from skilltrial.data.models import Kept
 from skilltrial.data.outcomes import Outcome, policy
+from skilltrial.data.plan import cell_label
 
 ATTEMPT_SCHEMA = 1
 
@@ -80,5 +81,15 @@ class AttemptRecord(Kept):
 
     @property
     def cell(self) -> str:
-        """The label of the cell: `<eval>/<condition>/r<repetition>`."""
-        return f"{self.eval_id}/{self.condition}/r{self.repetition}"
+        """The label of the cell."""
+        return cell_label(self.eval_id, self.condition, self.repetition)
+
+    @property
+    def identity(self) -> dict[str, str | int]:
+        """The columns that every table starts with (`data.tables.columns.IDENTITY`), for rows of this attempt."""
+        return {
+            "eval_id": self.eval_id,
+            "condition": self.condition,
+            "repetition": self.repetition,
+            "attempt": self.attempt,
+        }

@@ -1,7 +1,7 @@
 """Content digests: what a step depends on, as one short name.
 
-Two rules keep a digest meaningful: it is taken over canonical JSON (sorted keys, no white space,
-no floats that stand for integers), and it never sees a time stamp, an absolute path or an inode.
+Two rules keep a digest meaningful: it is taken over canonical JSON (sorted keys, no white space), and it
+never sees a time stamp, an absolute path or an inode. Equal numbers of other types (1 and 1.0) differ in it.
 """
 
 from __future__ import annotations

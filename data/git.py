@@ -40,6 +40,9 @@ ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Set for every git process; what the caller gives comes last."""
 
+EXACT_PATHS: Final = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
+"""Arguments that let git keep names which only other file systems mind."""
+
 _TRANSPORT: Final = frozenset({"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"})
 """The only variables of git that are taken over: how a URL is reached, not what is done there."""
 

@@ -18,6 +18,11 @@ from skilltrial.data.spec import CampaignSpec, ContrastSpec
 PLAN_SCHEMA = 1
 
 
+def cell_label(eval_id: str, condition: str, repetition: int) -> str:
+    """A cell's name, unique in a campaign: `<eval>/<condition>/r<repetition>`; also its folder below `cells/`."""
+    return f"{eval_id}/{condition}/r{repetition}"
+
+
 class Provenance(Kept):
     """Where a folder came from, for people; never part of a digest."""
 
@@ -87,8 +92,8 @@ class Cell(Kept):
 
     @property
     def label(self) -> str:
-        """`<eval>/<condition>/r<repetition>`, unique in a campaign; also its folder below `cells/`."""
-        return f"{self.eval_id}/{self.condition}/r{self.repetition}"
+        """Its name in a campaign."""
+        return cell_label(self.eval_id, self.condition, self.repetition)
 
 
 class Template(Kept):

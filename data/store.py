@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -34,6 +34,8 @@ from skilltrial.data.errors import StoreConflict, UnknownName
 from skilltrial.data.plan import CampaignPlan, Cell
 
 M = TypeVar("M", bound=BaseModel)
+
+_ATTEMPT: Final = "attempt-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class CampaignFolder:
 
     def cell(self, cell: Cell) -> CellFolder:
         """The folder of one cell."""
-        return CellFolder(self.root / "cells" / cell.eval_id / cell.condition / f"r{cell.repetition}")
+        return CellFolder(self.root / "cells" / cell.label)
 
     def settled(self, plan: CampaignPlan) -> list[tuple[Cell, AttemptRecord]]:
         """The cells of the plan that need no dispatch, in its order, each with the attempt that settled it."""
@@ -217,11 +219,11 @@ class CellFolder:
 
     def attempt(self, number: int) -> AttemptFolder:
         """The folder of one attempt, which need not exist yet."""
-        return AttemptFolder(self.root / f"attempt-{number}")
+        return AttemptFolder(self.root / f"{_ATTEMPT}{number}")
 
     def attempts(self) -> list[AttemptFolder]:
         """Every attempt that was begun, oldest first."""
-        found = [AttemptFolder(path) for path in self.root.glob("attempt-*") if path.name[8:].isdigit()]
+        found = [AttemptFolder(path) for path in self.root.glob(f"{_ATTEMPT}*") if _number_of(path).isdigit()]
         return sorted(found, key=lambda attempt: attempt.number)
 
     def records(self, cell_digest: str) -> list[AttemptRecord]:
@@ -256,7 +258,7 @@ class AttemptFolder:
     @property
     def number(self) -> int:
         """Counts from 1."""
-        return int(self.root.name[8:])
+        return int(_number_of(self.root))
 
     @property
     def record_path(self) -> Path:
@@ -283,6 +285,10 @@ class AttemptFolder:
         """This attempt's part of every table, one Parquet file each."""
         return self.root / "tables"
 
+    def fragment(self, table: str) -> Path:
+        """This attempt's part of one table; absent: nothing could be told."""
+        return self.fragments / f"{table}.parquet"
+
     @property
     def grading(self) -> Path:
         """Evidence of the assertions."""
@@ -302,15 +308,20 @@ class AttemptFolder:
 
     def record(self) -> AttemptRecord | None:
         """The finished record; null while there is none or it cannot be read."""
-        try:
-            return read_model(self.record_path, AttemptRecord)
-        except (FileNotFoundError, ValidationError, orjson.JSONDecodeError):
-            return None
+        return kept_model(self.record_path, AttemptRecord)
 
 
 def read_model(path: Path, model: type[M]) -> M:
-    """One JSON artifact as its model."""
+    """One JSON artifact as its model; `ValidationError` when it is not one, `OSError` when it is not there."""
     return model.model_validate_json(path.read_bytes())
+
+
+def kept_model(path: Path, model: type[M]) -> M | None:
+    """One JSON artifact as its model; null: it is not there, cut off, or of a version that this one cannot read."""
+    try:
+        return read_model(path, model)
+    except (FileNotFoundError, NotADirectoryError, ValidationError):
+        return None
 
 
 def write_model(path: Path, value: BaseModel) -> None:
@@ -347,6 +358,10 @@ def replace_folder(scratch: Path, target: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
     else:
         scratch.rename(target)
+
+
+def _number_of(attempt: Path) -> str:
+    return attempt.name.removeprefix(_ATTEMPT)
 
 
 def _from_environment(name: str) -> Path | None:

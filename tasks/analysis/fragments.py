@@ -48,7 +48,7 @@ class CellAttempt:
 
     def path(self, table: str) -> Path:
         """Where the attempt's fragment of that table lies, or would lie."""
-        return self.folder.fragments / f"{table}.parquet"
+        return self.folder.fragment(table)
 
 
 @dataclass(frozen=True, slots=True)

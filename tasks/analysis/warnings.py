@@ -10,7 +10,7 @@ import polars as pl
 
 from skilltrial.data.benchmark import Severity, ValidityWarning
 from skilltrial.data.outcomes import Outcome
-from skilltrial.data.plan import CampaignPlan
+from skilltrial.data.plan import CampaignPlan, cell_label
 from skilltrial.data.tables.columns import CELL_KEY
 from skilltrial.tasks.analysis import roster
 
@@ -262,6 +262,6 @@ def _warn(
         code=code,
         message=message,
         conditions=tuple(conditions),
-        cells=tuple(f"{eval_id}/{condition}/r{repetition}" for eval_id, condition, repetition in rows[:_SHOWN]),
+        cells=tuple(cell_label(*row) for row in rows[:_SHOWN]),
         count=len(rows),
     )

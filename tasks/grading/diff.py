@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from skilltrial.data.errors import GitFailed, Terminal
-from skilltrial.data.git import git
+from skilltrial.data.git import EXACT_PATHS, git
 from skilltrial.data.grading import DiffRecord, FileChange, PatchFile
 from skilltrial.data.store import write_bytes
 from skilltrial.data.template import TemplateRecord
@@ -29,7 +29,7 @@ UNREADABLE: Final = "unreadable_files"
 NESTED: Final = "nested_repositories"
 
 _OPTIONS: Final = (
-    *("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false"),
+    *EXACT_PATHS,
     *("-c", "core.bigFileThreshold=64m"),  # larger files are binary: they are neither held in memory nor compressed
     *("-c", "core.looseCompression=0", "-c", "core.quotePath=false", "-c", "core.safecrlf=false"),
 )

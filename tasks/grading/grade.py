@@ -9,10 +9,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeVar
-
-from pydantic import ValidationError
 
 from skilltrial.data.attempt import AttemptRecord
 from skilltrial.data.digests import digest, file_digest
@@ -29,7 +26,7 @@ from skilltrial.data.grading import (
 )
 from skilltrial.data.outcomes import policy
 from skilltrial.data.plan import CampaignPlan, Cell, PlannedEval
-from skilltrial.data.store import AttemptFolder, CampaignFolder, M, read_model, write_bytes, write_model
+from skilltrial.data.store import AttemptFolder, CampaignFolder, kept_model, write_bytes, write_model
 from skilltrial.data.tables import TABLES
 from skilltrial.tasks.grading import command, scope, transcript
 from skilltrial.tasks.grading.diff import measure
@@ -57,15 +54,9 @@ def grade_attempt(
     command.remove_leftovers(attempt)
     diff = _attempted(lambda: _diff(record, campaign, attempt))
     graded = _grade(planned, campaign, attempt, diff)
-    identity = {
-        "eval_id": cell.eval_id,
-        "condition": cell.condition,
-        "repetition": cell.repetition,
-        "attempt": record.attempt,
-    }
     if isinstance(diff, DiffRecord):
-        _write_fragment(attempt, "diff_files", (identity | _file_row(file) for file in diff.files))
-    _write_fragment(attempt, "assertions", (identity | _row(one, planned.grading_digest) for one in graded))
+        _write_fragment(attempt, "diff_files", (record.identity | _file_row(file) for file in diff.files))
+    _write_fragment(attempt, "assertions", (record.identity | _row(one, planned.grading_digest) for one in graded))
     write_model(
         attempt.grading / "grade.json", GradeRecord(grading_digest=planned.grading_digest, assertions=tuple(graded))
     )
@@ -73,19 +64,19 @@ def grade_attempt(
 
 def is_graded(plan: CampaignPlan, cell: Cell, attempt: AttemptFolder) -> bool:
     """Whether every assertion has a verdict that fits the plan, in the kept record and in the fragment."""
-    kept = _kept(attempt.grading / "grade.json", GradeRecord)
+    kept = kept_model(attempt.grading / "grade.json", GradeRecord)
     return (
         kept is not None
         and kept.grading_digest == plan.planned_eval(cell.eval_id).grading_digest
         and all(one.verdict.passed is not None for one in kept.assertions)
-        and (attempt.fragments / "assertions.parquet").is_file()
+        and attempt.fragment("assertions").is_file()
     )
 
 
 def _diff(record: AttemptRecord, campaign: CampaignFolder, attempt: AttemptFolder) -> DiffRecord:
     """What the attempt changed: measured once, before anything held-out exists anywhere near the environment."""
     path = attempt.grading / "diff.json"
-    kept = _kept(path, DiffRecord)
+    kept = kept_model(path, DiffRecord)
     if kept is not None and kept.schema_version == DIFF_SCHEMA and kept.baseline == record.baseline:
         return kept
     folder = campaign.template(record.eval_id, record.condition)
@@ -103,7 +94,7 @@ def _diff(record: AttemptRecord, campaign: CampaignFolder, attempt: AttemptFolde
 def _grade(
     planned: PlannedEval, campaign: CampaignFolder, attempt: AttemptFolder, diff: DiffRecord | str
 ) -> list[GradedAssertion]:
-    kept = _kept(attempt.grading / "grade.json", GradeRecord)
+    kept = kept_model(attempt.grading / "grade.json", GradeRecord)
     earlier = kept.assertions if kept is not None and kept.schema_version == GRADE_SCHEMA else ()
     decided = {one.digest: one for one in earlier if one.verdict.passed is not None}
     graded = []
@@ -119,7 +110,7 @@ def _depends_on(
     """Digests of what a verdict rests on besides the assertion, within one attempt."""
     match assertion:
         case TranscriptCheck():
-            paths = [attempt.fragments / f"{name}.parquet" for name in transcript.TABLES]
+            paths = [attempt.fragment(name) for name in transcript.TABLES]
             return [file_digest(path) if path.is_file() else None for path in paths]
         case CommandCheck():
             return [planned.heldout_digest] if assertion.setup_files else []
@@ -173,13 +164,6 @@ def _attempted(step: Callable[[], T | str]) -> T | str:
         return str(error) if isinstance(error, SkilltrialError) else f"{type(error).__name__}: {error}"
 
 
-def _kept(path: Path, model: type[M]) -> M | None:
-    try:
-        return read_model(path, model)
-    except (FileNotFoundError, ValidationError):
-        return None
-
-
 def _file_row(change: FileChange) -> dict[str, Any]:
     return {**change.model_dump(), "binary": change.binary}
 
@@ -201,4 +185,4 @@ def _row(graded: GradedAssertion, grading_digest: str) -> dict[str, Any]:
 def _write_fragment(attempt: AttemptFolder, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     content = io.BytesIO()
     TABLES[table].frame(rows).write_parquet(content)
-    write_bytes(attempt.fragments / f"{table}.parquet", content.getvalue())
+    write_bytes(attempt.fragment(table), content.getvalue())

@@ -70,7 +70,7 @@ class Transcript:
 
 def read_transcript(attempt: AttemptFolder) -> Transcript | str:
     """The conversation out of the attempt's fragments, or why there is none."""
-    paths = {name: attempt.fragments / f"{name}.parquet" for name in TABLES}
+    paths = {name: attempt.fragment(name) for name in TABLES}
     missing = [name for name, path in paths.items() if not path.is_file()]
     if missing:
         return f"there is no transcript: the stream was not read into {', '.join(missing)}"

@@ -47,10 +47,15 @@ def sed_targets(script: str) -> list[str | None]:
         elif script[at] in "sy":
             end = _sed_substitution(script, at, targets)
             if end is None:
-                return [*targets, None]
+                return [*_files(targets), None]
             at = end
         else:
-            return [*targets, None]  # `e` runs a command; anything else is not sed as we know it
+            return [*_files(targets), None]  # `e` runs a command; anything else is not sed as we know it
+    return _files(targets)
+
+
+def _files(targets: list[str | None]) -> list[str | None]:
+    """Without what is no file: the standard streams, and a `w` that names none."""
     return [target for target in targets if target != ""]
 
 

@@ -58,6 +58,8 @@ def parse(command: str) -> tuple[Statement, ...]:
         raise Unreadable(f"longer than {COMMAND_LIMIT} bytes")
     if b"\0" in source:
         raise Unreadable("holds a NUL")
+    if b"\r" in source:  # shfmt drops those before a line's end, Bash takes them for a part of the word
+        raise Unreadable("holds a carriage return")
     tree = _run(source)
     try:
         return _Reader(source).statements(tree.get("Stmts"))

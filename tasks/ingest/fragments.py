@@ -9,12 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-from pydantic import ValidationError
-
 from skilltrial.data.attempt import AttemptRecord, RoundRecord
 from skilltrial.data.models import Kept
-from skilltrial.data.store import AttemptFolder, read_model, write_model
+from skilltrial.data.store import AttemptFolder, kept_model, write_model
 from skilltrial.descriptors.model import HarnessDescriptor
 from skilltrial.tasks.ingest.parsers import parser_class
 from skilltrial.tasks.ingest.records import Coverage, StreamSummary
@@ -101,10 +98,7 @@ def ingest_path(attempt: AttemptFolder) -> Path:
 
 def read_ingest(attempt: AttemptFolder) -> AttemptIngest | None:
     """The attempt's `ingest.json`; null: there is none, or an older version wrote it."""
-    try:
-        return read_model(ingest_path(attempt), AttemptIngest)
-    except (FileNotFoundError, ValidationError, orjson.JSONDecodeError):
-        return None
+    return kept_model(ingest_path(attempt), AttemptIngest)
 
 
 def is_ingested(attempt: AttemptFolder, record: AttemptRecord, descriptor: HarnessDescriptor) -> bool:
@@ -114,7 +108,7 @@ def is_ingested(attempt: AttemptFolder, record: AttemptRecord, descriptor: Harne
         found is not None
         and found.stamp == parser_stamp(descriptor)
         and found.events_digests == _digests(record)
-        and all((attempt.fragments / f"{name}.parquet").is_file() for name in SESSION_TABLES)
+        and all(attempt.fragment(name).is_file() for name in SESSION_TABLES)
     )
 
 
@@ -126,14 +120,8 @@ def ingest_attempt(attempt: AttemptFolder, record: AttemptRecord, descriptor: Ha
     if is_ingested(attempt, record, descriptor):
         return
     ingest_path(attempt).unlink(missing_ok=True)
-    identity = {
-        "eval_id": record.eval_id,
-        "condition": record.condition,
-        "repetition": record.repetition,
-        "attempt": record.attempt,
-    }
     before: dict[str, SessionTotals] = {}
-    with ParquetSink(attempt.fragments, identity, SESSION_TABLES) as sink:
+    with ParquetSink(attempt.fragments, record.identity, SESSION_TABLES) as sink:
         rounds = tuple(_ingest_round(attempt, part, descriptor, sink, before) for part in record.rounds)
     stamp = parser_stamp(descriptor)
     write_model(ingest_path(attempt), AttemptIngest(stamp=stamp, events_digests=_digests(record), rounds=rounds))

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from skilltrial.data.errors import StoreConflict
-from skilltrial.data.git import git
+from skilltrial.data.git import EXACT_PATHS, git
 from skilltrial.data.store import Workspace
-from skilltrial.tasks.staging.template import BASELINE_REF, EXACT_PATHS, EXTRAS, REPOSITORY, template_record
+from skilltrial.tasks.staging.template import BASELINE_REF, EXTRAS, REPOSITORY, template_record
 
 _LEFT_OUT: Final = shutil.ignore_patterns(BASELINE_REF.split("/")[1], "index", "COMMIT_EDITMSG")
 """What of the git data only the template needs."""

@@ -11,13 +11,10 @@ import shutil
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-import orjson
-from pydantic import ValidationError
-
 from skilltrial.data.errors import GitFailed
-from skilltrial.data.git import DATE, EMAIL, IDENTITY, git, git_text
+from skilltrial.data.git import DATE, EMAIL, EXACT_PATHS, IDENTITY, git, git_text
 from skilltrial.data.plan import CampaignPlan, PlannedCodebase, PlannedCondition, PlannedEval, Template
-from skilltrial.data.store import CampaignFolder, read_model, replace_folder, scratch_path, write_model
+from skilltrial.data.store import CampaignFolder, kept_model, replace_folder, scratch_path, write_model
 from skilltrial.data.template import TEMPLATE_SCHEMA, TemplateRecord
 from skilltrial.descriptors.model import of_plan
 from skilltrial.tasks.planning.trees import copy_tree
@@ -39,9 +36,6 @@ SETTINGS: Final = (
     f"[user]\n\tname = {IDENTITY}\n\temail = {EMAIL}\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n"
 )
 """Configuration of every environment, so that the agent can commit."""
-
-EXACT_PATHS: Final = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
-"""Options that let git keep names which only other file systems mind."""
 
 
 def build(plan: CampaignPlan, template: Template, folder: CampaignFolder) -> TemplateRecord:
@@ -68,11 +62,8 @@ def build(plan: CampaignPlan, template: Template, folder: CampaignFolder) -> Tem
 
 def template_record(target: Path) -> TemplateRecord | None:
     """The record in a finished template's folder; null: there is none that this version can read."""
-    try:
-        record = read_model(target / RECORD, TemplateRecord)
-    except (FileNotFoundError, NotADirectoryError, ValidationError, orjson.JSONDecodeError):
-        return None
-    return record if record.schema_version == TEMPLATE_SCHEMA else None
+    record = kept_model(target / RECORD, TemplateRecord)
+    return record if record is not None and record.schema_version == TEMPLATE_SCHEMA else None
 
 
 def _build_in(scratch: Path, plan: CampaignPlan, template: Template, folder: CampaignFolder) -> TemplateRecord:

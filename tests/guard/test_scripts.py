@@ -57,6 +57,10 @@ def test_awk_writes_behind_print_alone(program: str, targets: list[str | None]) 
     assert awk_targets(program) == targets
 
 
+def test_file_of_no_name_is_no_target_even_before_what_is_not_understood() -> None:
+    assert sed_targets("w\ne") == [None]
+
+
 @given(st.text(alphabet="sywpde/|,;{}\\[]ab1$ \n", max_size=60))
 def test_any_sed_script_is_read(script: str) -> None:
     assert all(target is None or target for target in sed_targets(script))

@@ -27,7 +27,7 @@ from skilltrial.tasks.guard.syntax import (
     Word,
 )
 
-TEXTS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
+TEXTS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0\r"), max_size=40)
 
 
 def _word(text: str, *, quoted: bool = False) -> Word:
@@ -167,6 +167,11 @@ def test_operators_are_read_from_the_source_where_they_come_as_numbers(monkeypat
     monkeypatch.setattr(shell, "_run", lambda source: tree)
     [statement] = parse("é >> f")
     assert statement.redirects[0].operator == ">>"
+
+
+def test_carriage_returns_are_not_read_since_the_parser_drops_some() -> None:
+    with pytest.raises(Unreadable, match="carriage return"):
+        parse("echo > 'a\r\n'")
 
 
 @settings(max_examples=60, deadline=None)

@@ -186,7 +186,7 @@ def test_without_the_parser_nothing_can_be_told(monkeypatch: pytest.MonkeyPatch)
     assert write_targets("ls", CWD) is None
 
 
-_NAMES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0/"), min_size=1, max_size=30)
+_NAMES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0/\r"), min_size=1, max_size=30)
 _SHELL = st.text(st.sampled_from(list("abcf >|&;$(){}[]<'\"`\\\n*?~=#!-0123./ ")), max_size=60)
 
 

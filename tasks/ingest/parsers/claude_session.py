@@ -68,7 +68,6 @@ class SessionLog:
         self._model: str | None = None
         self._mode: str | None = None
         self._surfaces: dict[str, Surface] = {}
-        self._surface_session: str | None = None
         self._results = 0
         self._last: tuple[int, LastResult] | None = None
         self._reopened = False
@@ -150,8 +149,6 @@ class SessionLog:
         self._model = self._model or string(record.get("model"))
         self._mode = self._mode or string(record.get("permissionMode"))
         surfaces = surfaces_of(record)
-        if not self._surfaces:
-            self._surface_session = identifier
         for kind, surface in surfaces.items():
             known = self._surfaces.setdefault(kind, surface)
             if kind == "skill" and known.entries != surface.entries:
