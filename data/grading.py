@@ -9,6 +9,9 @@ from skilltrial.data.models import Kept
 DIFF_SCHEMA = 1
 GRADE_SCHEMA = 1
 
+GRADER_VERSION = 1
+"""Raised whenever a verdict could come out differently for the same attempt and assertion: all is graded anew."""
+
 
 class FileChange(Kept):
     """One file that differs from the baseline. Bytes of a name that are not UTF-8 are shown as `\\xNN`."""

@@ -175,11 +175,11 @@ class Panel:
             bar = Table.grid()
             bar.add_row(ProgressBar(total=max(tally.total, 1), completed=tally.settled, width=40))
         table = Table.grid(padding=(0, 2))
-        table.add_column(overflow="ellipsis", no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
+        for _ in ("cell", "clock"):
+            table.add_column(no_wrap=True)  # it is the event that is cut
         for label, cell in running:
-            table.add_row(Text(label), _clock(now - cell.since), Text(newest_event(cell.attempt)))
+            event = Text(newest_event(cell.attempt), no_wrap=True, overflow="ellipsis")
+            table.add_row(Text(label), _clock(now - cell.since), event)
         return Group(head, bar, Text(line), table)
 
 

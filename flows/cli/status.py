@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from skilltrial.tasks.analysis.states import CellState
 
 _STATES: Final = ("settled", "unsettled", "running", "missing")
-_NEVER_WRAPPED: Final = 40
+_NEVER_WRAPPED: Final = 27
+"""Characters of a cell's name that leave 12 for an outcome on a line of 80."""
 
 
 def status(

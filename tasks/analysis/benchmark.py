@@ -27,7 +27,7 @@ from skilltrial.data.store import Store
 from skilltrial.data.tables import TABLES
 from skilltrial.data.tables.columns import CELL_KEY
 from skilltrial.tasks.analysis.contrasts import contrasts
-from skilltrial.tasks.analysis.effects import mean, scored
+from skilltrial.tasks.analysis.effects import excluded, mean, scored, with_score
 from skilltrial.tasks.analysis.fragments import newest_attempts
 from skilltrial.tasks.analysis.tables import scan
 from skilltrial.tasks.analysis.warnings import Tables, validity_warnings
@@ -70,9 +70,9 @@ def _tables(plan: CampaignPlan, store: Store) -> Tables:
 
 def _condition(plan: CampaignPlan, condition: PlannedCondition, cells: pl.DataFrame) -> ConditionSummary:
     rows = cells.filter(pl.col("condition") == condition.name)
-    counted = rows.filter(pl.col("counting") == "scored")
+    counted = scored(rows)
     outcomes = rows["outcome"].value_counts().sort("outcome").iter_rows()
-    means = [mean(scores) for _, scores in scored(rows).group_by("eval_id").agg("score").iter_rows()]
+    means = [mean(scores) for _, scores in with_score(rows).group_by("eval_id").agg("score").iter_rows()]
     return ConditionSummary(
         condition=condition.name,
         skills=tuple(
@@ -81,7 +81,7 @@ def _condition(plan: CampaignPlan, condition: PlannedCondition, cells: pl.DataFr
         ),
         planned=sum(cell.condition == condition.name for cell in plan.cells),
         scored=counted.height,
-        with_score=scored(rows).height,
+        with_score=with_score(rows).height,
         outcomes=dict(outcomes),
         mean_of_evals=mean([value for value in means if value is not None]),
         score=figure(counted["score"]),
@@ -161,15 +161,15 @@ def _signal(counts: Sequence[AssertionCount]) -> Literal["always_passes", "alway
 
 def _cells(plan: CampaignPlan, cells: pl.DataFrame) -> CellCounts:
     settled = int(cells["settled"].sum())
-    excluded = cells.filter(pl.col("counting") == "excluded")["outcome"].value_counts().sort("outcome")
+    left_out = excluded(cells)["outcome"].value_counts().sort("outcome")
     return CellCounts(
         planned=len(plan.cells),
         settled=settled,
         unsettled=len(plan.cells) - settled,
         not_dispatched=len(plan.cells) - cells.height,
-        scored=cells.filter(pl.col("counting") == "scored").height,
-        with_score=scored(cells).height,
-        excluded=dict(excluded.iter_rows()),
+        scored=scored(cells).height,
+        with_score=with_score(cells).height,
+        excluded=dict(left_out.iter_rows()),
     )
 
 

@@ -102,8 +102,8 @@ def _broken(plan: CampaignPlan, spec: ContrastSpec, cells: pl.DataFrame, found: 
     broken = [w.message for w in found if w.severity is Severity.INVALID and set(w.conditions) <= arms]
     if not gradable(plan):
         return [*broken, "no eval has an assertion, so that nothing is scored"]
-    with_score = set(effects.scored(cells)["condition"])
-    return broken + [f"no cell of {arm} has a score" for arm in (spec.treatment, spec.control) if arm not in with_score]
+    graded = set(effects.with_score(cells)["condition"])
+    return broken + [f"no cell of {arm} has a score" for arm in (spec.treatment, spec.control) if arm not in graded]
 
 
 def _treatment(plan: CampaignPlan, condition: str) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ from typing import Final, Literal
 import polars as pl
 
 from skilltrial.data.benchmark import EvalEffect
+from skilltrial.data.outcomes import Counting
 
 TIE: Final = 1e-9
 """Differences of scores below this are ties: means of fractions that are equal differ in their last bits."""
@@ -55,7 +56,7 @@ def eval_effects(cells: pl.DataFrame, treatment: str, control: str, evals: Itera
 
     Only cells whose `counting` is `scored` and whose `score` is a number take part.
     """
-    rows = scored(cells).group_by("eval_id", "condition").agg("score").iter_rows()
+    rows = with_score(cells).group_by("eval_id", "condition").agg("score").iter_rows()
     scores: dict[tuple[str, str], list[float]] = {(eval_id, condition): values for eval_id, condition, values in rows}
     effects = []
     for eval_id in sorted(set(evals)):
@@ -80,8 +81,18 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def scored(cells: pl.DataFrame) -> pl.DataFrame:
+    """The rows whose outcome counts, graded or not."""
+    return cells.filter(pl.col("counting") == Counting.SCORED.value)
+
+
+def excluded(cells: pl.DataFrame) -> pl.DataFrame:
+    """The rows that infrastructure kept from telling anything."""
+    return cells.filter(pl.col("counting") == Counting.EXCLUDED.value)
+
+
+def with_score(cells: pl.DataFrame) -> pl.DataFrame:
     """The rows that count towards an effect: scored, with a score."""
-    return cells.filter((pl.col("counting") == "scored") & pl.col("score").is_not_null() & pl.col("score").is_not_nan())
+    return scored(cells).filter(pl.col("score").is_not_null() & pl.col("score").is_not_nan())
 
 
 def differences(effects: Iterable[EvalEffect]) -> list[float]:
@@ -112,7 +123,7 @@ def run_weighted(cells: pl.DataFrame, effects: Iterable[EvalEffect], treatment: 
     Evals with more repetitions weigh more here; a gap to the effect shows that it matters.
     """
     paired = [effect.eval_id for effect in effects if effect.difference is not None]
-    rows = scored(cells).filter(pl.col("eval_id").is_in(paired))
+    rows = with_score(cells).filter(pl.col("eval_id").is_in(paired))
     t_mean, c_mean = (mean(rows.filter(pl.col("condition") == arm)["score"].to_list()) for arm in (treatment, control))
     return None if t_mean is None or c_mean is None else difference(t_mean, c_mean)
 

@@ -26,7 +26,7 @@ def missing_bounds(
     sizes = Counter((cell.eval_id, cell.condition) for cell in wanted)
     sums = {
         (eval_id, condition): math.fsum(scores)
-        for eval_id, condition, scores in scored(cells).group_by("eval_id", "condition").agg("score").iter_rows()
+        for eval_id, condition, scores in with_score(cells).group_by("eval_id", "condition").agg("score").iter_rows()
     }
 
     def bound(t_fill: float, c_fill: float) -> float | None:
@@ -59,14 +59,14 @@ def _reasons(planned: Sequence[Cell], cells: pl.DataFrame, arm: str) -> list[tup
         .select("eval_id", "repetition", "outcome", "counting")
         .iter_rows()
     }
-    has_score = set(scored(cells).filter(pl.col("condition") == arm).select("eval_id", "repetition").iter_rows())
+    has_score = set(with_score(cells).filter(pl.col("condition") == arm).select("eval_id", "repetition").iter_rows())
     found = []
     for cell in planned:
         place = (cell.eval_id, cell.repetition)
         if cell.condition != arm or place in has_score:
             continue
-        outcome, counting = known.get(place, ("not_dispatched", "excluded"))
-        found.append((cell.eval_id, "no_verdict" if counting == "scored" else outcome))
+        outcome, counting = known.get(place, ("not_dispatched", Counting.EXCLUDED))
+        found.append((cell.eval_id, "no_verdict" if counting == Counting.SCORED else outcome))
     return found
 
 

@@ -12,7 +12,7 @@ from skilltrial.data.benchmark import Severity, ValidityWarning
 from skilltrial.data.outcomes import Outcome
 from skilltrial.data.plan import CampaignPlan, cell_label
 from skilltrial.data.tables.columns import CELL_KEY
-from skilltrial.tasks.analysis import roster
+from skilltrial.tasks.analysis import effects, roster
 
 _SHOWN: Final = 20
 _KEY: Final = list(CELL_KEY)
@@ -32,7 +32,7 @@ class Tables:
     @property
     def scored(self) -> pl.DataFrame:
         """Cells whose outcome counts; doubts about other cells concern nobody."""
-        return self.cells.filter(pl.col("counting") == "scored")
+        return effects.scored(self.cells)
 
 
 def validity_warnings(plan: CampaignPlan, tables: Tables) -> list[ValidityWarning]:
@@ -137,8 +137,7 @@ def _unsettled(plan: CampaignPlan, tables: Tables) -> Iterator[ValidityWarning]:
 
 
 def _excluded(tables: Tables) -> Iterator[ValidityWarning]:
-    excluded = tables.cells.filter(pl.col("counting") == "excluded")
-    for (condition,), cells in excluded.group_by("condition", maintain_order=True):
+    for (condition,), cells in effects.excluded(tables.cells).group_by("condition", maintain_order=True):
         by_outcome = cells["outcome"].value_counts().sort("outcome").iter_rows()
         listed = ", ".join(f"{number} {outcome}" for outcome, number in by_outcome)
         text = f"{_count(cells)} of {condition} left out for reasons of infrastructure: {listed}"

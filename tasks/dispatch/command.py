@@ -31,6 +31,11 @@ def bundled_agent() -> str:
     return str(Path(__file__).parent / "scripted" / "agent.py")
 
 
+def fixed_values() -> dict[str, str]:
+    """The values of the slots that are the same for every cell of every campaign."""
+    return {"python": sys.executable, "bundled_agent": bundled_agent()}
+
+
 def permission_mode(spec: CampaignSpec, descriptor: HarnessDescriptor) -> str | None:
     """The permission mode of both arms: the campaign's, else the descriptor's."""
     return spec.permission_mode or descriptor.permissions.act
@@ -49,8 +54,7 @@ def values(
     """The values of one attempt's slots. The binary is the one found when planning, else the descriptor's name."""
     spec = plan.spec
     fixed: dict[str, str | None] = {
-        "python": sys.executable,
-        "bundled_agent": bundled_agent(),
+        **fixed_values(),
         "model": spec.model,
         "permission_mode": permission_mode(spec, descriptor),
         "session_id": session_id,

@@ -18,6 +18,7 @@ from skilltrial.data.evals import Assertion, CommandCheck, DiffScope, LlmJudge, 
 from skilltrial.data.grading import (
     DIFF_SCHEMA,
     GRADE_SCHEMA,
+    GRADER_VERSION,
     DiffRecord,
     FileChange,
     GradedAssertion,
@@ -33,9 +34,6 @@ from skilltrial.tasks.grading.diff import measure
 from skilltrial.tasks.staging.template import REPOSITORY, template_record
 
 T = TypeVar("T")
-
-GRADER_VERSION: Final = 1
-"""Raised whenever a verdict could come out differently for the same attempt and assertion."""
 
 EVIDENCE_LIMIT: Final = 4096
 PATCH: Final = "diff.patch"

@@ -31,12 +31,6 @@ def matches(pattern: str, texts: Sequence[str]) -> list[bool]:
     return pl.Series(texts, dtype=pl.String).str.contains(pattern, literal=False, strict=True).to_list()
 
 
-def first_match(pattern: str, texts: Sequence[str]) -> int | None:
-    """Position of the first text in which the pattern matches; null: it matches in none."""
-    found = matches(pattern, texts)
-    return found.index(True) if True in found else None
-
-
 def _one_line(message: str) -> str:
     """The reason alone: the engine draws the place under the pattern, and polars adds its own expression."""
     reasons = [line for line in message.splitlines() if line.startswith("error: ")]

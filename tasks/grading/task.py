@@ -8,10 +8,11 @@ from prefect import task
 
 from skilltrial.data.attempt import AttemptRecord
 from skilltrial.data.digests import digest
+from skilltrial.data.grading import GRADER_VERSION
 from skilltrial.data.plan import CampaignPlan, Cell
 from skilltrial.data.store import AttemptFolder, CampaignFolder
 from skilltrial.descriptors.model import of_plan
-from skilltrial.tasks.grading.grade import GRADER_VERSION, grade_attempt
+from skilltrial.tasks.grading.grade import grade_attempt
 from skilltrial.tasks.ingest.fragments import parser_stamp
 
 

@@ -11,10 +11,10 @@ from skilltrial.data.plan import Cell, PlannedCondition, PlannedEval, PlannedHar
 from skilltrial.data.spec import CampaignSpec
 from skilltrial.descriptors.model import HarnessDescriptor
 
-CELL_SCHEMA: Final = 1
+CELL_VERSION: Final = 1
 """Raised when a cell of the same inputs would be dispatched differently."""
 
-TEMPLATE_SCHEMA: Final = 1
+TEMPLATE_VERSION: Final = 1
 """Raised when a template of the same inputs would be built differently."""
 
 _NOT_DISPATCHED: Final = frozenset({"title", "costs_money", "install_hint", "version", "tools", "transcript"})
@@ -31,7 +31,7 @@ def templates_of(
             condition=condition.name,
             digest=digest(
                 {
-                    "schema": TEMPLATE_SCHEMA,
+                    "schema": TEMPLATE_VERSION,
                     "codebase": planned.codebase and planned.codebase.key,
                     "branch": planned.codebase and planned.codebase.branch,
                     "files": planned.files_digest,
@@ -114,7 +114,7 @@ def _task(entry: Eval) -> dict[str, object]:
 def _common(spec: CampaignSpec, harness: PlannedHarness) -> dict[str, object]:
     """What all cells of a campaign depend on; how many run at once or are tried again is not among it."""
     return {
-        "schema": CELL_SCHEMA,
+        "schema": CELL_VERSION,
         "descriptor": {name: value for name, value in harness.descriptor.items() if name not in _NOT_DISPATCHED},
         "cli_version": harness.cli_version,
         "harness_inputs": harness.inputs,

@@ -8,10 +8,8 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +18,7 @@ from skilltrial.data.errors import Problem
 from skilltrial.data.plan import PlannedHarness
 from skilltrial.data.spec import CampaignSpec
 from skilltrial.descriptors.model import SLOT, HarnessDescriptor
+from skilltrial.tasks.dispatch.command import fixed_values
 
 PROBE_LIMIT_S: Final = 20.0
 
@@ -55,7 +54,7 @@ def input_problems(spec: CampaignSpec, descriptor: HarnessDescriptor, file: str)
 
 def find_binary(given: Path | None, descriptor: HarnessDescriptor) -> str | None:
     """Absolute path of the CLI's executable: the given one, else the descriptor's, on PATH; null: not found."""
-    name = str(given) if given else _filled(descriptor.binary, _slots())
+    name = str(given) if given else _filled(descriptor.binary, fixed_values())
     found = shutil.which(name)
     return os.path.abspath(found) if found else None  # noqa: PTH100 - links stay: CLIs look at their own name
 
@@ -63,7 +62,7 @@ def find_binary(given: Path | None, descriptor: HarnessDescriptor) -> str | None
 def probe_version(binary: str, descriptor: HarnessDescriptor, *, limit_s: float = PROBE_LIMIT_S) -> str | None:
     """The version that the CLI tells, asked in an environment of nobody's; null: it told none in time."""
     with tempfile.TemporaryDirectory(prefix="probe-") as scratch:
-        slots = {**_slots(), "binary": binary, **dict.fromkeys(("project", "home", "config", "tmp"), scratch)}
+        slots = {**fixed_values(), "binary": binary, **dict.fromkeys(("project", "home", "config", "tmp"), scratch)}
         argv = [_filled(text, slots) for text in descriptor.version.argv]
         output = _output(argv, _environment(descriptor, slots), Path(scratch), limit_s)
     found = re.search(descriptor.version.pattern, output, re.MULTILINE)
@@ -106,11 +105,6 @@ def _environment(descriptor: HarnessDescriptor, slots: Mapping[str, str]) -> dic
         if all(slot in slots for slot in SLOT.findall(text))
     }
     return {**inherited, **known}
-
-
-def _slots() -> dict[str, str]:
-    agent = resources.files("skilltrial.tasks.dispatch.scripted") / "agent.py"
-    return {"python": sys.executable, "bundled_agent": str(agent)}
 
 
 def _filled(text: str, slots: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 from skilltrial.data.digests import digest
 from skilltrial.data.errors import InvalidInput, NotBuiltYet, Problem, UnknownName
 from skilltrial.data.evals import Codebase, Eval, EvalsFile
+from skilltrial.data.grading import GRADER_VERSION
 from skilltrial.data.plan import CampaignPlan, PlannedCodebase, PlannedCondition, PlannedEval, PlannedSkill
 from skilltrial.data.spec import CampaignSpec
 from skilltrial.descriptors import loading
@@ -27,9 +28,6 @@ from skilltrial.tasks.planning.skill import not_staged
 from skilltrial.tasks.planning.sources import planned_codebase
 from skilltrial.tasks.planning.treatments import Treatments, planned_treatments
 from skilltrial.tasks.planning.trees import joined_digest
-
-GRADING_SCHEMA: Final = 1
-"""Raised when the same attempt would be graded differently by the same assertions."""
 
 _SECRET: Final = re.compile(r"(?i)(^|_)(key|token|secret|password|passwd|credentials?)(_|$)")
 SPEC: Final = "campaign"
@@ -156,7 +154,7 @@ def _planned_eval(
     declared = entry.codebase or reading.evals.codebase
     folder = reading.path.parent
     heldout_digest = joined_digest(heldout(entry, folder))
-    grading = {"schema": GRADING_SCHEMA, "assertions": entry.assertions, "heldout": heldout_digest}
+    grading = {"schema": GRADER_VERSION, "assertions": entry.assertions, "heldout": heldout_digest}
     return PlannedEval(
         eval=entry,
         repetitions=entry.runs or spec.repetitions,

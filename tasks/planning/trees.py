@@ -38,14 +38,14 @@ def copy_tree(source: Path, target: Path, *, skip: Callable[[str], bool] = lambd
     """
     if not source.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
-        _copy_file(source, target)
+        copy_file(source, target)
         return
     target.mkdir(parents=True, exist_ok=True)
     for path in walk_files(source, skip=skip):
         destination = target / path.relative_to(source)
         destination.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file():
-            _copy_file(path, destination)
+            copy_file(path, destination)
         elif path.is_symlink():
             destination.symlink_to(path.readlink())
         elif path.is_dir():
@@ -54,7 +54,8 @@ def copy_tree(source: Path, target: Path, *, skip: Callable[[str], bool] = lambd
             raise Terminal(f"{path} is neither a file, a folder nor a link, so it cannot be copied; remove it")
 
 
-def _copy_file(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file's bytes and whether its owner may execute it: all of it that git, and a digest, can tell."""
     shutil.copyfile(source, target)
     target.chmod(0o755 if source.stat().st_mode & stat.S_IXUSR else 0o644)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from skilltrial.data.digests import walk_files
 from skilltrial.data.errors import Terminal
+from skilltrial.tasks.planning.trees import copy_file
 
 
 class CannotStage(Terminal):
@@ -58,8 +58,7 @@ def copy_entry(path: Path, destination: Path) -> None:
     elif destination.is_dir() and not path.is_dir():
         shutil.rmtree(destination)
     if path.is_file():
-        shutil.copyfile(path, destination)
-        destination.chmod(0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
+        copy_file(path, destination)
     elif path.is_symlink():
         destination.symlink_to(path.readlink())
     else:

@@ -112,13 +112,13 @@ def test_status_reads_no_table_and_starts_no_engine(begun: Trial) -> None:
 def test_at_80_columns_every_column_is_there_and_the_outcome_wraps(
     store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial = Trial(make_plan(evals=["no-assertions-here"]), store)
+    trial = Trial(make_plan(evals=["no-asserts"]), store)
     write_model(store.campaign("trial").plan_path, trial.plan)
-    trial.attempt(trial.cell("no-assertions-here", CONTROL), Outcome.RATE_LIMITED, reason="rate_limit")
+    trial.attempt(trial.cell("no-asserts", CONTROL), Outcome.RATE_LIMITED, reason="rate_limit")
     monkeypatch.setenv("COLUMNS", "80")
     assert status("trial", home=store.home) == 0
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[1].split() == ["cell", "state", "outcome", "attempt", "rounds", "seconds", "USD"]
     assert max(map(len, lines)) <= 80
     [tried] = [line for line in lines if "rate_limited" in line]
-    assert tried.split()[:3] == ["no-assertions-here/without_skill/r1", "unsettled", "rate_limited"]
+    assert tried.split()[:3] == ["no-asserts/without_skill/r1", "unsettled", "rate_limited"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skilltrial.tasks.grading.patterns import first_match, problem_of, search
+from skilltrial.tasks.grading.patterns import matches, problem_of, search
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def test_a_pattern_is_searched_anywhere_in_the_text_over_line_ends_and_nul() -> 
     assert not search(r"^b", "a\nb")
 
 
-def test_the_position_of_the_first_text_that_matches_is_told() -> None:
-    assert first_match("b+", ["a", "abb", "b"]) == 1
-    assert first_match("z", ["a", "b"]) is None
-    assert first_match("z", []) is None
+def test_every_text_is_told_to_match_or_not() -> None:
+    assert matches("b+", ["a", "abb", "b"]) == [False, True, True]
+    assert matches("z", ["a", "b"]) == [False, False]
+    assert matches("z", []) == []
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8")), st.text(alphabet="ab.*+?()[]{}|\\^$é\n", min_size=1))

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from skilltrial.tasks.ingest.parsers.codex_refusals import refusal_of
-from skilltrial.tasks.ingest.parsers.codex_rollout import RolloutReader, is_rollout
+from skilltrial.tasks.ingest.parsers.codex_rollout import RolloutReader, is_rollout, thread_usage
 from skilltrial.tasks.ingest.parsers.ledger import Ledger, as_text, told
-from skilltrial.tasks.ingest.records import RowSink, StreamSummary, Usage
-from skilltrial.tasks.ingest.values import as_json, mapping, whole
+from skilltrial.tasks.ingest.records import RowSink, StreamSummary
+from skilltrial.tasks.ingest.values import as_json, mapping
 
 ROLES: Final = MappingProxyType(
     {
@@ -109,7 +109,7 @@ class CodexParser:
             self._warnings.clear()
         usage = record.get("usage")
         if isinstance(usage, dict) and usage:
-            summary.usage_main = usage_of(usage)
+            summary.usage_main = thread_usage(usage)
 
     def _error(self, message: str) -> None:
         if message.startswith(_RETRY):
@@ -164,17 +164,6 @@ class CodexParser:
         if refusal is not None:
             ledger.deny(call, refusal.source, refusal.reason, evidence="event")
         ledger.answer(call, result, is_error=is_error, images=images)
-
-
-def usage_of(usage: dict[str, Any]) -> Usage:
-    """Codex's counts; its `input_tokens` include the cached ones, and all are the thread's running total."""
-    return Usage(
-        input_tokens=whole(usage.get("input_tokens")),
-        output_tokens=whole(usage.get("output_tokens")),
-        cache_read_input_tokens=whole(usage.get("cached_input_tokens")),
-        cache_creation_input_tokens=whole(usage.get("cache_write_input_tokens")),
-        source="running_total",
-    )
 
 
 def _keep(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -106,13 +106,7 @@ class RolloutReader:
         if kind == "token_count":
             total = mapping(mapping(payload.get("info")).get("total_token_usage"))
             if total:
-                summary.usage_main = Usage(
-                    input_tokens=whole(total.get("input_tokens")),
-                    output_tokens=whole(total.get("output_tokens")),
-                    cache_read_input_tokens=whole(total.get("cached_input_tokens")),
-                    cache_creation_input_tokens=whole(total.get("cache_write_input_tokens")),
-                    source="running_total",
-                )
+                summary.usage_main = thread_usage(total)
         elif kind == "task_started":
             summary.finished, summary.failed = False, None
         elif kind in ("task_complete", "turn_aborted"):
@@ -175,6 +169,17 @@ class RolloutReader:
             self._ledger.deny(call, refusal.source, refusal.reason, evidence="text")
         is_error = True if refusal is not None else (None if exit_code is None else exit_code != 0)
         self._ledger.answer(call, text, is_error=is_error, at=at)
+
+
+def thread_usage(told: dict[str, Any]) -> Usage:
+    """Codex's counts; its `input_tokens` include the cached ones, and all are the thread's running total."""
+    return Usage(
+        input_tokens=whole(told.get("input_tokens")),
+        output_tokens=whole(told.get("output_tokens")),
+        cache_read_input_tokens=whole(told.get("cached_input_tokens")),
+        cache_creation_input_tokens=whole(told.get("cache_write_input_tokens")),
+        source="running_total",
+    )
 
 
 def _arguments(value: object) -> object:
