@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 import polars as pl
 
 from skilltrial.data.benchmark import MissingBounds
+from skilltrial.data.outcomes import Counting
 from skilltrial.data.plan import Cell
-from skilltrial.tasks.analysis.effects import scored
+from skilltrial.tasks.analysis.effects import with_score
 
 
 def missing_bounds(

@@ -76,8 +76,8 @@ class RoundFiles:
         return cls(prompt, folder / "events.jsonl", folder / "stderr.log", folder / "process.json")
 
 
-class _Rounds:
-    """The live supervisors of this process."""
+class _Helpers:
+    """The live supervisors and wardens of this process: programs of ours that own processes of others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -88,65 +88,94 @@ class _Rounds:
         with self._lock:
             return self._endings
 
-    def start(self, ticket: int) -> subprocess.Popen[bytes] | None:
-        """A new supervisor; null when everything was ended since the ticket was drawn."""
+    def start(
+        self, program: Path, ticket: int, *, stdout: int, cwd: Path | None, pass_fds: Sequence[int]
+    ) -> subprocess.Popen[bytes] | None:
         with self._lock:
             if ticket != self._endings:
                 return None
-            supervisor = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(SUPERVISOR)],
+            helper = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(program)],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=stdout,
                 stderr=subprocess.PIPE,
+                cwd=cwd,
+                pass_fds=pass_fds,
                 env={name: os.environ[name] for name in _LOADER_VARIABLES if name in os.environ},
                 start_new_session=True,  # a Ctrl-C in the terminal reaches this process, which then ends the round
                 bufsize=0,
             )
-            self._live.add(supervisor)
-            return supervisor
+            self._live.add(helper)
+            return helper
 
-    def end(self, supervisor: subprocess.Popen[bytes]) -> None:
-        """Tell one supervisor that its round is wanted no more."""
+    def end(self, helper: subprocess.Popen[bytes]) -> None:
         with self._lock:
-            _close(supervisor)
+            _close(helper)
 
-    def hand_over(self, supervisor: subprocess.Popen[bytes], content: bytes) -> None:
-        """Write to a supervisor, or nothing when it was told to end.
-
-        No other thread may close the pipe meanwhile: its descriptor could be another file's a moment later.
-        """
+    def hand_over(self, helper: subprocess.Popen[bytes], content: bytes) -> None:
+        """No other thread may close the pipe meanwhile: its descriptor could be another file's a moment later."""
         with self._lock:
-            if supervisor.stdin is not None and not supervisor.stdin.closed:
-                _write_all(supervisor.stdin, content)
+            if helper.stdin is not None and not helper.stdin.closed:
+                _write_all(helper.stdin, content)
 
-    def forget(self, supervisor: subprocess.Popen[bytes]) -> None:
+    def forget(self, helper: subprocess.Popen[bytes]) -> None:
         with self._lock:
-            self._live.discard(supervisor)
-            _close(supervisor)
+            self._live.discard(helper)
+            _close(helper)
 
     def end_all(self) -> int:
         with self._lock:
             self._endings += 1
-            for supervisor in self._live:
-                _close(supervisor)
+            for helper in self._live:
+                _close(helper)
             return len(self._live)
 
 
-_ROUNDS: Final = _Rounds()
+_HELPERS: Final = _Helpers()
+
+
+def start_helper(
+    program: Path,
+    ticket: int,
+    *,
+    stdout: int = subprocess.DEVNULL,
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes] | None:
+    """Start a program of ours that ends what it owns when its stdin ends, stderr a pipe; `forget_helper` follows.
+
+    Null when everything was ended since the ticket was drawn.
+    """
+    return _HELPERS.start(program, ticket, stdout=stdout, cwd=cwd, pass_fds=pass_fds)
+
+
+def hand_over(helper: subprocess.Popen[bytes], content: bytes) -> None:
+    """Write to a helper, or nothing when it was told to end."""
+    _HELPERS.hand_over(helper, content)
+
+
+def end_helper(helper: subprocess.Popen[bytes]) -> None:
+    """Tell one helper that its work is wanted no more."""
+    _HELPERS.end(helper)
+
+
+def forget_helper(helper: subprocess.Popen[bytes]) -> None:
+    """Close a helper's stdin, and let `end_all` have nothing to do with it any more."""
+    _HELPERS.forget(helper)
 
 
 def ticket() -> int:
-    """Drawn when an attempt begins: after a later `end_all` its rounds do not start any more."""
-    return _ROUNDS.endings()
+    """Drawn when an attempt or its grading begins: after a later `end_all` its helpers do not start any more."""
+    return _HELPERS.endings()
 
 
 def end_all() -> int:
-    """End every live round of this process as cancelled, and return their number without waiting.
+    """End every live round and check of this process as cancelled, and return their number without waiting.
 
-    The threads that wait in `run_round` return within about five seconds, when nothing is left of their
-    rounds. For use on SIGTERM, Ctrl-C and at the end of a flow; from any thread.
+    The threads that wait in `run_round` or for a check return within about five seconds, when nothing is left
+    of their processes. For use on SIGTERM, Ctrl-C and at the end of a flow; from any thread.
     """
-    return _ROUNDS.end_all()
+    return _HELPERS.end_all()
 
 
 def run_round(
@@ -183,17 +212,17 @@ def run_round(
     }
     files.record.parent.mkdir(parents=True, exist_ok=True)
     files.record.unlink(missing_ok=True)
-    drawn = _ROUNDS.endings() if ticket is None else ticket
-    supervisor = _ROUNDS.start(drawn)
+    drawn = _HELPERS.endings() if ticket is None else ticket
+    supervisor = start_helper(SUPERVISOR, drawn)
     if supervisor is None:
         return _cancelled_before_start(files)
     try:
         complaint = _attend(supervisor, job)
     finally:
-        _ROUNDS.forget(supervisor)
+        _HELPERS.forget(supervisor)
     if not files.record.is_file():
         sweep(environment[MARK_NAME])
-        if _ROUNDS.endings() != drawn:
+        if _HELPERS.endings() != drawn:
             return _cancelled_before_start(files)
         raise SupervisorLost(str(files.record.parent), supervisor.returncode, complaint)
     return read_model(files.record, ProcessRecord)
@@ -205,12 +234,12 @@ def _attend(supervisor: subprocess.Popen[bytes], job: Job) -> str:
     with supervisor.stderr as stderr:
         try:
             with contextlib.suppress(BrokenPipeError):  # it died: that there is no record tells
-                _ROUNDS.hand_over(supervisor, json.dumps(job).encode() + b"\n")
+                _HELPERS.hand_over(supervisor, json.dumps(job).encode() + b"\n")
             complaint = stderr.read()
             supervisor.wait()
         except BaseException:
             # an interrupt in this very thread: still leave nothing behind
-            _ROUNDS.end(supervisor)
+            _HELPERS.end(supervisor)
             supervisor.wait()
             raise
     return complaint.decode(errors="replace")
