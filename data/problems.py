@@ -34,6 +34,11 @@ def json_path(parts: Sequence[str | int], prefix: str = "") -> str:
     return path
 
 
+def unreadable(error: OSError) -> str:
+    """Why a file that a person named could not be read."""
+    return "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
+
+
 def _follows(details: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
     """Whether a list is called too short only because pydantic does not count its faulty items."""
     place = details["loc"]

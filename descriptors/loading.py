@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from skilltrial.data.errors import InvalidInput, Problem, UnknownName
+from skilltrial.data.errors import InvalidInput, UnknownName
 from skilltrial.data.problems import problems_of
+from skilltrial.data.toml_text import parse_toml, read_toml
 from skilltrial.descriptors.model import HarnessDescriptor
 
 
@@ -23,20 +24,17 @@ def descriptor(label: str) -> HarnessDescriptor:
     """The descriptor of a harness; `UnknownName` lists the known labels."""
     if label not in labels():
         raise UnknownName("harness", label, labels())
-    entry = resources.files("skilltrial.descriptors") / f"{label}.toml"
-    return parse(entry.read_text("utf-8"), f"{label}.toml (built-in)")
+    name = f"{label}.toml"
+    return _checked(parse_toml((resources.files("skilltrial.descriptors") / name).read_bytes(), name), name)
 
 
 def read(path: Path) -> HarnessDescriptor:
     """The descriptor in a file; `InvalidInput` names the file and every wrong field."""
-    return parse(path.read_text("utf-8"), str(path))
+    return _checked(read_toml(path), str(path))
 
 
-def parse(text: str, file: str) -> HarnessDescriptor:
-    """The descriptor in a TOML text; `file` is how messages name it."""
+def _checked(document: dict[str, Any], file: str) -> HarnessDescriptor:
     try:
-        return HarnessDescriptor.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput([Problem(file, "", None, f"is not TOML: {error}")]) from error
+        return HarnessDescriptor.model_validate(document)
     except ValidationError as error:
-        raise InvalidInput(problems_of(error, file)) from error
+        raise InvalidInput(problems_of(error, file, model=HarnessDescriptor)) from error

@@ -35,6 +35,7 @@ from skilltrial.tasks.dispatch.marks import campaign_mark
 from skilltrial.tasks.dispatch.process import end_all
 from skilltrial.tasks.dispatch.sweep import sweep
 from skilltrial.tasks.dispatch.task import dispatch
+from skilltrial.tasks.dispatch.tidying import remove_abandoned
 from skilltrial.tasks.grading.grade import is_graded
 from skilltrial.tasks.grading.task import grade
 from skilltrial.tasks.ingest.fragments import is_ingested
@@ -66,7 +67,7 @@ def campaign(spec: CampaignSpec, home: Path | None = None, cells: tuple[str, ...
     store, observer = Store.open(home), observing.current()
     folder = store.campaign(campaign_name(spec))
     brake = Brake(paused=observer.paused)
-    with folder.locked(), Pool(max_workers=spec.jobs) as pool, _nothing_outlives_the_flow(folder, brake):
+    with folder.locked(), Pool(max_workers=spec.jobs) as pool, _nothing_outlives_the_flow(folder, store, brake):
         observer.stage("plan")
         plan = plan_campaign(spec, store)
         observer.planned(plan, [record for _, record in folder.settled(plan)])
@@ -173,9 +174,10 @@ def _wait(futures: Sequence[PrefectFuture[Any]]) -> None:
 
 
 @contextlib.contextmanager
-def _nothing_outlives_the_flow(folder: CampaignFolder, brake: Brake) -> Iterator[None]:
+def _nothing_outlives_the_flow(folder: CampaignFolder, store: Store, brake: Brake) -> Iterator[None]:
     """End what a killed run left behind; and when this one is interrupted, end its agents so that threads return."""
     sweep(campaign_mark(folder.root))
+    remove_abandoned(folder, store)
     try:
         yield
     finally:

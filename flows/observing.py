@@ -1,7 +1,7 @@
 """Who watches a campaign run: the flow reports to one observer, the command line decides which.
 
 A flow's parameters must be plain data, so the observer of this process travels in a context variable
-and is handed to the tasks from there; on a worker nobody set one, and a log line is all that remains.
+and is handed to the tasks from there; on a worker nobody set one, and what Prefect itself records is all that shows.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Protocol
 
 from skilltrial.data.attempt import AttemptRecord
 from skilltrial.data.plan import CampaignPlan, Cell
 from skilltrial.data.store import AttemptFolder
 
 
-class Observer(Protocol):
-    """Is told what happens, from any thread; must return at once."""
+class Observer:
+    """Is told what happens, from any thread; must return at once. This one says nothing of it."""
 
     def planned(self, plan: CampaignPlan, settled: Sequence[AttemptRecord]) -> None:
         """The plan is made; these cells need no dispatch."""
@@ -38,34 +37,12 @@ class Observer(Protocol):
         """An attempt at a cell ended, settled or not."""
 
 
-class Silent:
-    """Watches and says nothing."""
-
-    def planned(self, plan: CampaignPlan, settled: Sequence[AttemptRecord]) -> None:
-        """Say nothing."""
-
-    def warned(self, warnings: Sequence[str]) -> None:
-        """Say nothing."""
-
-    def stage(self, name: str) -> None:
-        """Say nothing."""
-
-    def paused(self, seconds: float, why: str, cell: str | None) -> None:
-        """Say nothing."""
-
-    def started(self, cell: Cell, attempt: AttemptFolder) -> None:
-        """Say nothing."""
-
-    def finished(self, cell: Cell, record: AttemptRecord) -> None:
-        """Say nothing."""
-
-
-_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+_observer: ContextVar[Observer] = ContextVar("observer", default=Observer())  # noqa: B039 (it keeps nothing)
 
 
 def current() -> Observer:
     """The observer of this process."""
-    return _observer.get() or Silent()
+    return _observer.get()
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from rich.text import Text
 from skilltrial.data.attempt import AttemptRecord
 from skilltrial.data.plan import CampaignPlan, Cell
 from skilltrial.data.store import AttemptFolder
+from skilltrial.flows.observing import Observer
 
 _TAIL_BYTES: Final = 16_384
 _SHOWN_RUNNING: Final = 12
@@ -50,8 +51,8 @@ class Tally:
             self.cost_usd = (self.cost_usd or 0.0) + record.cost_usd
 
 
-class Plain:
-    """One line for each thing that happens, for logs and pipes."""
+class Plain(Observer):
+    """One line for each thing that happens, for logs and pipes; stages and starts show in what comes of them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -78,17 +79,11 @@ class Plain:
             for warning in warnings:
                 self._say(f"warning: {warning}")
 
-    def stage(self, name: str) -> None:
-        """Stages are not announced: their work is."""
-
     def paused(self, seconds: float, why: str, cell: str | None) -> None:
         """Say who waits, and for how long."""
         with self._lock:
             what = "no cell starts" if cell is None else f"{cell} is not tried again"
             self._say(f"{why}: {what} for {seconds:.0f} s")
-
-    def started(self, cell: Cell, attempt: AttemptFolder) -> None:
-        """Attempts are announced when they end."""
 
     def finished(self, cell: Cell, record: AttemptRecord) -> None:
         """Say how the attempt ended."""
@@ -104,7 +99,7 @@ class Plain:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-class Panel:
+class Panel(Observer):
     """A live panel: cells by state, elapsed time, money, and the newest event of each running cell."""
 
     def __init__(self, console: Console) -> None:
@@ -185,10 +180,8 @@ class Panel:
 
 def newest_event(attempt: AttemptFolder) -> str:
     """The newest event of an attempt in a few words; "" while there is none."""
-    rounds = sorted(attempt.root.glob("round-*/events.jsonl"))
-    if not rounds:
-        return ""
-    for line in reversed(_tail(rounds[-1]).split(b"\n")[:-1]):
+    rounds = sorted(attempt.root.glob("round-*/events.jsonl"), key=lambda path: (len(path.parts[-2]), path))
+    for line in reversed(_tail(rounds[-1]).split(b"\n")[:-1] if rounds else []):
         try:
             event = orjson.loads(line)
         except orjson.JSONDecodeError:

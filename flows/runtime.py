@@ -174,9 +174,7 @@ def start_private_server(prefect_home: Path) -> PrivateServer:
     _remove_abandoned(private)
     folder, template = private / f"{os.getpid()}-{uuid.uuid4().hex[:8]}", private / f"prefect-{version('prefect')}.db"
     folder.mkdir(parents=True)
-    migrated = template.is_file()
-    if migrated:
-        shutil.copyfile(template, folder / _DATABASE)
+    migrated = _from_template(template, folder / _DATABASE)
     port = _free_port()
     environment = {
         **os.environ,
@@ -201,6 +199,23 @@ def start_private_server(prefect_home: Path) -> PrivateServer:
             start_new_session=True,  # a Ctrl-C at the terminal ends the flow first, then the server
         )
     return PrivateServer(f"http://127.0.0.1:{port}/api", folder, template, guardian)
+
+
+def _from_template(template: Path, database: Path) -> bool:
+    """Copy the template, if there is a sound one; a broken one is removed, so that the next database replaces it."""
+    if not template.is_file():
+        return False
+    shutil.copyfile(template, database)
+    try:
+        with contextlib.closing(sqlite3.connect(database)) as copy:
+            checks = {"PRAGMA quick_check": ("ok",), "SELECT count(*) FROM alembic_version": (1,)}
+            sound = all(copy.execute(query).fetchone() == expected for query, expected in checks.items())
+    except sqlite3.Error:
+        sound = False
+    if not sound:
+        template.unlink(missing_ok=True)
+        database.unlink()
+    return sound
 
 
 def _keep_template(database: Path, template: Path) -> None:

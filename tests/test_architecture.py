@@ -12,7 +12,7 @@ import pytest
 PROJECT = Path(__file__).parents[1]
 LAYERS = ["data", "descriptors", "tasks", "flows"]
 FILES = [path for layer in LAYERS for path in sorted((PROJECT / layer).rglob("*.py")) if "examples" not in path.parts]
-STANDARD_LIBRARY_ONLY = ["tasks/dispatch/supervisor.py", "tasks/dispatch/scripted"]
+STANDARD_LIBRARY_ONLY = ["tasks/dispatch/supervisor.py", "tasks/dispatch/warden.py", "tasks/dispatch/scripted"]
 
 
 def imported(path: Path, *, at_run_time: bool = False) -> Iterator[str]:

@@ -59,7 +59,7 @@ def _lines(account: Account, document: dict[str, Any]) -> Iterator[tuple[str, Te
     version = f" {document['cli_version']}" if document["cli_version"] else ""
     model = f", {document['model']}" if document["model"] else ""
     yield "written by", Text(f"{document['harness']}{version}{model}")
-    yield "outcome", _outcome(account.verdict.outcome, document)
+    yield "outcome", _outcome(account.ending.outcome, document)
     if document["detail"]:
         yield "detail", Text(document["detail"])
     yield "calls", Text(_calls(document))

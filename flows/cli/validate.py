@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from skilltrial.flows.cli.output import emit_json
+
+if TYPE_CHECKING:
+    from skilltrial.tasks.planning.validation import Checked
 
 
 def validate(*paths: Path, json: Annotated[bool, Parameter(negative="")] = False) -> int:
@@ -27,25 +31,7 @@ def validate(*paths: Path, json: Annotated[bool, Parameter(negative="")] = False
     checked = [check(path) for path in paths or (Path(),)]
     total = sum(len(found.problems) for found in checked)
     if json:
-        files = [
-            {
-                "path": str(found.path),
-                "kind": found.kind,
-                "problems": [
-                    {
-                        "file": problem.file,
-                        "where": problem.where,
-                        "value": _json_value(problem.value),
-                        "message": problem.message,
-                        "allowed": problem.allowed,
-                    }
-                    for problem in found.problems
-                ],
-                "notes": found.notes,
-            }
-            for found in checked
-        ]
-        emit_json({"problems": total, "files": files})
+        emit_json({"problems": total, "files": [_document(found) for found in checked]})
         return 2 if total else 0
     for found in checked:
         for problem in found.problems:
@@ -55,6 +41,11 @@ def validate(*paths: Path, json: Annotated[bool, Parameter(negative="")] = False
         count = len(found.problems)
         print(f"{found.path}: {'no problem' if not count else f'{count} problem' + ('s' if count > 1 else '')}")
     return 2 if total else 0
+
+
+def _document(found: Checked) -> dict[str, object]:
+    problems = [{**asdict(problem), "value": _json_value(problem.value)} for problem in found.problems]
+    return {"path": str(found.path), "kind": found.kind, "problems": problems, "notes": found.notes}
 
 
 def _json_value(value: object) -> object:

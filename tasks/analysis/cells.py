@@ -10,12 +10,11 @@ import polars as pl
 
 from skilltrial.data.outcomes import Counting, policy
 from skilltrial.data.plan import CampaignPlan
-from skilltrial.data.store import Store
 from skilltrial.data.tables import TABLES
 from skilltrial.data.tables.columns import CELL_KEY
 from skilltrial.descriptors.model import HarnessDescriptor, of_plan
 from skilltrial.tasks.analysis import roster
-from skilltrial.tasks.analysis.fragments import CellAttempt, DamagedFragments, damages, newest_attempts
+from skilltrial.tasks.analysis.fragments import CellAttempt, DamagedFragments, damages
 
 _KEY: Final = list(CELL_KEY)
 _ROUND: Final = [*CELL_KEY, "round"]
@@ -34,17 +33,11 @@ _SOURCES: Final = (
 Frames = Mapping[str, pl.LazyFrame]
 
 
-def cell_rows(plan: CampaignPlan, store: Store) -> pl.DataFrame:
-    """The cells table of a campaign, sorted by cell, from the newest fitting attempt of each cell.
+def rows_of_attempts(plan: CampaignPlan, home: Path, attempts: Sequence[CellAttempt]) -> pl.DataFrame:
+    """The cells table of these attempts, sorted by cell; `folder` becomes relative to `home`.
 
     Cells that were never dispatched have no row. Raises `DamagedFragments`.
     """
-    attempts = newest_attempts(plan, store.campaign(plan.campaign))
-    return rows_of_attempts(plan, store.home, attempts)
-
-
-def rows_of_attempts(plan: CampaignPlan, home: Path, attempts: Sequence[CellAttempt]) -> pl.DataFrame:
-    """Rows of the cells table for these attempts; `folder` becomes relative to `home`."""
     descriptor = of_plan(plan)
     frames = {name: _scan(attempts, name) for name in _SOURCES}
     facts = _records(plan, home, attempts).lazy()

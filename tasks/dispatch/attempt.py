@@ -6,7 +6,6 @@ import getpass
 import os
 import platform
 import secrets
-import shutil
 import traceback
 import uuid
 from collections.abc import Callable, Mapping
@@ -25,8 +24,8 @@ from skilltrial.tasks.dispatch import process, redact
 from skilltrial.tasks.dispatch.command import build_argv, build_environment, uses_slot, values
 from skilltrial.tasks.dispatch.facts import ProcessFacts
 from skilltrial.tasks.dispatch.marks import MARK_NAME, new_mark
-from skilltrial.tasks.dispatch.outcome import Note, Reason, Verdict, classify
-from skilltrial.tasks.dispatch.scrub import scrub_folder
+from skilltrial.tasks.dispatch.outcome import DETAIL_LIMIT, Ending, Note, Reason, classify
+from skilltrial.tasks.dispatch.tidying import tidy
 from skilltrial.tasks.ingest.records import StreamSummary
 from skilltrial.tasks.ingest.sinks import NullSink
 from skilltrial.tasks.ingest.stream import read_stream
@@ -47,9 +46,10 @@ class _Progress:
     session_id: str
     ticket: int
     baseline: str = ""
+    destroyed: bool = False  # the project was no longer there at the end
     rounds: list[RoundRecord] = field(default_factory=list)
     summary: StreamSummary | None = None
-    verdict: Verdict | None = None
+    ending: Ending | None = None
 
 
 def run_attempt(
@@ -76,7 +76,9 @@ def run_attempt(
                 on_start(attempt)
             _carry_out(plan, cell, campaign, attempt, descriptor, progress, operator, hidden)
         finally:
-            _tidy(progress.workspace, hidden)
+            if progress.baseline:
+                template = campaign.template(cell.eval_id, cell.condition)
+                progress.destroyed = not tidy(progress.workspace, hidden, template)
     except Exception as error:  # noqa: BLE001 (whatever it is, the attempt gets its record)
         _note_fault(attempt, progress, error, hidden)
     record = _record(plan, cell, store, attempt, progress)
@@ -116,7 +118,7 @@ def _carry_out(
         )
         left -= record.duration_ms / 1000
         _judge_round(attempt, descriptor, progress, number, argv, record, hidden)
-        if progress.verdict is None or progress.verdict.outcome is not Outcome.COMPLETED or left <= 0:
+        if progress.ending is None or progress.ending.outcome is not Outcome.COMPLETED or left <= 0:
             break
     _keep_final_message(attempt, progress)
 
@@ -157,22 +159,24 @@ def _judge_round(
         error=redact.scrub(record.error, hidden) if record.error else None,
     )
     expected = progress.session_id if uses_slot(descriptor, "session_id") else None
-    progress.verdict = classify(facts, summary, expected)
+    progress.ending = classify(facts, summary, expected)
 
 
 def _note_fault(attempt: AttemptFolder, progress: _Progress, error: Exception, hidden: list[str]) -> None:
     text = redact.scrub("".join(traceback.format_exception(error)), hidden)
     write_bytes(attempt.root / ERROR_FILE, text.encode(errors="replace"))
     detail = redact.scrub(f"{type(error).__name__}: {error}", hidden)
-    progress.verdict = Verdict(Outcome.EVALUATOR_ERROR, Reason.EXCEPTION, detail[:500], ())
+    progress.ending = Ending(Outcome.EVALUATOR_ERROR, Reason.EXCEPTION, detail[:DETAIL_LIMIT], ())
 
 
 def _record(plan: CampaignPlan, cell: Cell, store: Store, attempt: AttemptFolder, progress: _Progress) -> AttemptRecord:
-    summary, verdict = progress.summary, progress.verdict
-    assert verdict is not None
-    notes = list(verdict.notes)
+    summary, ending = progress.summary, progress.ending
+    assert ending is not None
+    notes = list(ending.notes)
     if any(done.process.leftovers for done in progress.rounds):
         notes.append(Note.LEFTOVER_PROCESSES)
+    if progress.destroyed:
+        notes.append(Note.PROJECT_DESTROYED)
     return AttemptRecord(
         campaign=plan.campaign,
         eval_id=cell.eval_id,
@@ -180,9 +184,9 @@ def _record(plan: CampaignPlan, cell: Cell, store: Store, attempt: AttemptFolder
         repetition=cell.repetition,
         attempt=attempt.number,
         cell_digest=cell.digest,
-        outcome=verdict.outcome,
-        reason=verdict.reason,
-        detail=verdict.detail,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        detail=ending.detail,
         notes=tuple(notes),
         started_at=progress.started_at,
         duration_ms=sum(done.process.duration_ms for done in progress.rounds),
@@ -216,15 +220,6 @@ def _new_workspace(store: Store) -> Workspace:
         workspace = store.workspace(secrets.token_hex(4))
         if not workspace.root.exists():
             return workspace
-
-
-def _tidy(workspace: Workspace, hidden: list[str]) -> None:
-    """Drop what nobody reads again; the project and the CLI's session logs stay, those without secrets."""
-    for folder in (workspace.tmp, workspace.home / ".cache"):
-        shutil.rmtree(folder, ignore_errors=True)
-    # a CLI logs what its tools print, and an agent may print its environment
-    for folder in (workspace.config, workspace.home):
-        scrub_folder(folder, hidden)
 
 
 def _user(operator: Mapping[str, str]) -> str:

@@ -67,6 +67,11 @@ def family(root: int, group: int | None, mark: bytes | None) -> set[int]:
     return {pid for pid in below if pid != root and not entries[pid].zombie}
 
 
+def marked(mark: bytes) -> set[int]:
+    """Ids of the living processes with the mark, a whole `NAME=value` as it stands in an environment."""
+    return {pid for pid, entry in table().items() if not entry.zombie and _has_mark(pid, mark)}
+
+
 def send(pids: set[int], number: signal.Signals) -> None:
     """Send a signal to each process that still exists and may be signalled."""
     for pid in pids:

@@ -20,14 +20,14 @@ from skilltrial.tasks.dispatch.facts import ProcessFacts
 from skilltrial.tasks.dispatch.reasons import REASONS, Note, Reason
 from skilltrial.tasks.ingest.records import LastResult, StreamSummary
 
-__all__ = ["DETAIL_LIMIT", "REASONS", "Note", "Reason", "Verdict", "classify"]
+__all__ = ["DETAIL_LIMIT", "REASONS", "Ending", "Note", "Reason", "classify"]
 
 DETAIL_LIMIT: Final = 500
-"""Characters of `Verdict.detail`."""
+"""Characters of `Ending.detail`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Ending:
     """How an attempt ended. `detail` is in the CLI's own words, shortened; `notes` never decide anything."""
 
     outcome: Outcome
@@ -123,7 +123,7 @@ _BY_STDERR: Final = tuple(
 """What a CLI that never began a turn says on stderr (claude 2.1.332, measured)."""
 
 
-def classify(facts: ProcessFacts, summary: StreamSummary, expected_session: str | None = None) -> Verdict:
+def classify(facts: ProcessFacts, summary: StreamSummary, expected_session: str | None = None) -> Ending:
     """How an attempt ended.
 
     `facts` may be all null, as for a stream of unknown origin on disk. `expected_session` is the session
@@ -140,7 +140,7 @@ def classify(facts: ProcessFacts, summary: StreamSummary, expected_session: str 
         if foreign:
             reason, outcome = Reason.FOREIGN_SESSION, Outcome.EVALUATOR_ERROR
             detail = f"expected session {expected_session}, the stream is of {foreign[0]}"
-    return Verdict(outcome, reason, _shorten(detail), _notes(facts, summary, outcome, reason))
+    return Ending(outcome, reason, _shorten(detail), _notes(facts, summary, outcome, reason))
 
 
 def _judge(facts: ProcessFacts, summary: StreamSummary) -> tuple[Reason, str]:

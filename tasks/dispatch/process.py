@@ -219,7 +219,7 @@ def run_round(
     try:
         complaint = _attend(supervisor, job)
     finally:
-        _HELPERS.forget(supervisor)
+        forget_helper(supervisor)
     if not files.record.is_file():
         sweep(environment[MARK_NAME])
         if _HELPERS.endings() != drawn:
@@ -234,12 +234,12 @@ def _attend(supervisor: subprocess.Popen[bytes], job: Job) -> str:
     with supervisor.stderr as stderr:
         try:
             with contextlib.suppress(BrokenPipeError):  # it died: that there is no record tells
-                _HELPERS.hand_over(supervisor, json.dumps(job).encode() + b"\n")
+                hand_over(supervisor, json.dumps(job).encode() + b"\n")
             complaint = stderr.read()
             supervisor.wait()
         except BaseException:
             # an interrupt in this very thread: still leave nothing behind
-            _HELPERS.end(supervisor)
+            end_helper(supervisor)
             supervisor.wait()
             raise
     return complaint.decode(errors="replace")
@@ -265,7 +265,7 @@ def _cancelled_before_start(files: RoundFiles) -> ProcessRecord:
     return record
 
 
-def _close(supervisor: subprocess.Popen[bytes]) -> None:
-    if supervisor.stdin is not None:
+def _close(helper: subprocess.Popen[bytes]) -> None:
+    if helper.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
-            supervisor.stdin.close()
+            helper.stdin.close()

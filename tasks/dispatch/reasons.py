@@ -54,7 +54,7 @@ class Reason(StrEnum):
 
 
 class Note(StrEnum):
-    """What a verdict may add without changing it. The parsers add words of their own."""
+    """What is worth knowing of an ending, and never decides it. The parsers add words of their own."""
 
     EXIT_CODE_MISMATCH = "exit_code_mismatch"  # a good result, and an exit code that is not 0
     PROCESS_HUNG_AFTER_RESULT = "process_hung_after_result"  # we had to end the process although it was done
@@ -64,6 +64,7 @@ class Note(StrEnum):
     TRUNCATED_LAST_LINE = "truncated_last_line"
     GUARD_BREACH = "guard_breach"  # a denied call ran all the same
     LEFTOVER_PROCESSES = "leftover_processes"  # processes outlived the CLI and were ended
+    PROJECT_DESTROYED = "project_destroyed"  # the agent removed its project folder; an empty one stands for it
 
 
 REASONS: Final[Mapping[Reason, tuple[Outcome, str]]] = MappingProxyType(

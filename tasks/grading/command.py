@@ -50,11 +50,11 @@ class _CellResult:
     artifacts: tuple[str, ...]
 
 
-def check(assertion: CommandCheck, heldout: Path, attempt: AttemptFolder) -> Verdict:
+def check(assertion: CommandCheck, heldout: Path, attempt: AttemptFolder, *, ticket: int | None = None) -> Verdict:
     """Decide a command check. `heldout` is the frozen tree of the eval's setup files.
 
     Output goes to `grading/commands/<assertion>/<cell>.{stdout,stderr}`. Raises `OSError` or `Terminal` when the
-    check cannot be carried out.
+    check cannot be carried out, `CheckCancelled` when the run ended since `process.ticket` was drawn.
     """
     folder = attempt.grading / "commands" / file_name(assertion.id)
     shutil.rmtree(folder, ignore_errors=True)
@@ -62,7 +62,7 @@ def check(assertion: CommandCheck, heldout: Path, attempt: AttemptFolder) -> Ver
     for index, cell in enumerate(matrix_cells(assertion.matrix), 1):
         label = ",".join(f"{name}={value}" for name, value in cell.items())
         output = folder / (file_name(f"{index}-{label}") if cell else "output")
-        results[label] = _run_cell(assertion, cell, heldout, attempt, output)
+        results[label] = _run_cell(assertion, cell, heldout, attempt, output, ticket)
     artifacts = tuple(path for result in results.values() for path in result.artifacts)
     if not assertion.matrix:
         (result,) = results.values()
@@ -95,7 +95,12 @@ def remove_leftovers(attempt: AttemptFolder) -> None:
 
 
 def _run_cell(
-    assertion: CommandCheck, cell: Mapping[str, str], heldout: Path, attempt: AttemptFolder, output: Path
+    assertion: CommandCheck,
+    cell: Mapping[str, str],
+    heldout: Path,
+    attempt: AttemptFolder,
+    output: Path,
+    ticket: int | None,
 ) -> _CellResult:
     with _bench(attempt) as (project, home, scratch):
         notes = copy_environment(attempt.environment.resolve(strict=True), project)
@@ -110,7 +115,7 @@ def _run_cell(
             **assertion.env,
             **cell,
         }
-        result = run_shell(assertion.command, cwd=project, env=env, timeout_s=assertion.timeout_s)
+        result = run_shell(assertion.command, cwd=project, env=env, timeout_s=assertion.timeout_s, ticket=ticket)
     artifacts = []
     for suffix, stream in (("stdout", result.stdout), ("stderr", result.stderr)):
         path = output.with_name(f"{output.name}.{suffix}")

@@ -29,8 +29,10 @@ from skilltrial.data.outcomes import policy
 from skilltrial.data.plan import CampaignPlan, Cell, PlannedEval
 from skilltrial.data.store import AttemptFolder, CampaignFolder, kept_model, write_bytes, write_model
 from skilltrial.data.tables import TABLES
+from skilltrial.tasks.dispatch import process
 from skilltrial.tasks.grading import command, scope, transcript
 from skilltrial.tasks.grading.diff import measure
+from skilltrial.tasks.grading.shell import CheckCancelled
 from skilltrial.tasks.staging.template import REPOSITORY, template_record
 
 T = TypeVar("T")
@@ -45,13 +47,15 @@ def grade_attempt(
     """Write the fragments `diff_files` and `assertions` of a scored attempt; nothing for an excluded one.
 
     No fragment `diff_files` means that the changes could not be measured, an empty one that there are none.
+    Raises `CheckCancelled`, with nothing written, when the run ends meanwhile.
     """
     if not policy(record.outcome).graded:
         return
     planned = plan.planned_eval(cell.eval_id)
+    ticket = process.ticket()
     command.remove_leftovers(attempt)
     diff = _attempted(lambda: _diff(record, campaign, attempt))
-    graded = _grade(planned, campaign, attempt, diff)
+    graded = _grade(planned, campaign, attempt, diff, ticket)
     if isinstance(diff, DiffRecord):
         _write_fragment(attempt, "diff_files", (record.identity | _file_row(file) for file in diff.files))
     _write_fragment(attempt, "assertions", (record.identity | _row(one, planned.grading_digest) for one in graded))
@@ -61,13 +65,13 @@ def grade_attempt(
 
 
 def is_graded(plan: CampaignPlan, cell: Cell, attempt: AttemptFolder) -> bool:
-    """Whether every assertion has a verdict that fits the plan, in the kept record and in the fragment."""
+    """Whether every assertion has a verdict that fits the plan, and both fragments are there."""
     kept = kept_model(attempt.grading / "grade.json", GradeRecord)
     return (
         kept is not None
         and kept.grading_digest == plan.planned_eval(cell.eval_id).grading_digest
         and all(one.verdict.passed is not None for one in kept.assertions)
-        and attempt.fragment("assertions").is_file()
+        and all(attempt.fragment(name).is_file() for name in ("assertions", "diff_files"))
     )
 
 
@@ -90,7 +94,7 @@ def _diff(record: AttemptRecord, campaign: CampaignFolder, attempt: AttemptFolde
 
 
 def _grade(
-    planned: PlannedEval, campaign: CampaignFolder, attempt: AttemptFolder, diff: DiffRecord | str
+    planned: PlannedEval, campaign: CampaignFolder, attempt: AttemptFolder, diff: DiffRecord | str, ticket: int
 ) -> list[GradedAssertion]:
     kept = kept_model(attempt.grading / "grade.json", GradeRecord)
     earlier = kept.assertions if kept is not None and kept.schema_version == GRADE_SCHEMA else ()
@@ -98,7 +102,7 @@ def _grade(
     graded = []
     for assertion in planned.eval.assertions:
         key = digest([GRADER_VERSION, assertion, _depends_on(assertion, planned, attempt, diff)])
-        graded.append(decided.get(key) or _decide(assertion, key, planned, campaign, attempt, diff))
+        graded.append(decided.get(key) or _decide(assertion, key, planned, campaign, attempt, diff, ticket))
     return graded
 
 
@@ -125,9 +129,10 @@ def _decide(
     campaign: CampaignFolder,
     attempt: AttemptFolder,
     diff: DiffRecord | str,
+    ticket: int,
 ) -> GradedAssertion:
     begun = time.monotonic()
-    found = _attempted(lambda: _check(assertion, planned, campaign, attempt, diff))
+    found = _attempted(lambda: _check(assertion, planned, campaign, attempt, diff, ticket))
     verdict = found if isinstance(found, Verdict) else Verdict(passed=None, evidence="", error=found)
     duration_ms = round((time.monotonic() - begun) * 1000)
     return GradedAssertion(
@@ -141,13 +146,14 @@ def _check(
     campaign: CampaignFolder,
     attempt: AttemptFolder,
     diff: DiffRecord | str,
+    ticket: int,
 ) -> Verdict | str:
     match assertion:
         case TranscriptCheck():
             spoken = transcript.read_transcript(attempt)
             return spoken if isinstance(spoken, str) else transcript.check(assertion, spoken)
         case CommandCheck():
-            return command.check(assertion, campaign.source(planned.heldout_digest), attempt)
+            return command.check(assertion, campaign.source(planned.heldout_digest), attempt, ticket=ticket)
         case DiffScope():
             return diff if isinstance(diff, str) else scope.check(assertion, diff)
         case LlmJudge():
@@ -158,6 +164,8 @@ def _attempted(step: Callable[[], T | str]) -> T | str:
     """What a step gives, or why it gave nothing: one check that cannot be carried out must not stop the others."""
     try:
         return step()
+    except CheckCancelled:
+        raise
     except Exception as error:  # noqa: BLE001 (whatever it is, it becomes the reason for the missing verdict)
         return str(error) if isinstance(error, SkilltrialError) else f"{type(error).__name__}: {error}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -14,13 +15,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from skilltrial.tasks.dispatch.descendants import family, send
+from skilltrial.data.errors import Transient
+from skilltrial.tasks.dispatch import process
+from skilltrial.tasks.dispatch import warden as warden_program
+from skilltrial.tasks.dispatch.descendants import marked, send
+from skilltrial.tasks.dispatch.warden import KILL_S, Job, Report
 
 SEARCHED_BYTES: Final = 8 << 20
 """Bytes of an output that a pattern is searched in; more are read and counted, not held."""
 
 KEPT_BYTES: Final = 64 << 10
 """Bytes of an output that are kept for people: a longer one keeps its head and its tail."""
+
+WARDEN: Final = Path(warden_program.__file__)
 
 _MARK: Final = "CHECK_RUN"
 _PIECE: Final = 1 << 16
@@ -70,32 +77,68 @@ class ShellResult:
         return self.exit_code is None
 
 
-def run_shell(command: str, *, cwd: Path, env: Mapping[str, str], timeout_s: float) -> ShellResult:
+class CheckCancelled(Transient):
+    """The run ended while a check was under way, so that there is nothing to be said of it."""
+
+    def __str__(self) -> str:
+        return "the run ended before the check did"
+
+
+def run_shell(
+    command: str, *, cwd: Path, env: Mapping[str, str], timeout_s: float, ticket: int | None = None
+) -> ShellResult:
     """Run `sh -c <command>` in a session of its own, stdin empty; afterwards none of its processes is alive.
 
-    Raises `OSError` when the shell cannot be started.
+    A warden owns the processes, so that they end with this process as well, however it ends. Raises `OSError`
+    when the shell cannot be started, `CheckCancelled` when `process.end_all` was called since the ticket was drawn
+    (default: now).
     """
+    drawn = process.ticket() if ticket is None else ticket
     mark = f"{_MARK}={uuid.uuid4().hex}"
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        cwd=cwd,
-        env={**env, **dict([mark.split("=")])},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with _reading(process.stdout) as stdout, _reading(process.stderr) as stderr:
-        exit_code: int | None = None
-        try:
-            exit_code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            leftovers = _end(process, mark.encode())
-    return ShellResult(exit_code, stdout, stderr, leftovers)
+    reader, writer = os.pipe()
+    try:
+        warden = process.start_helper(WARDEN, drawn, stdout=subprocess.PIPE, cwd=cwd, pass_fds=(writer,))
+    finally:
+        os.close(writer)
+    with open(reader, "rb") as report:  # noqa: PTH123 (a descriptor)
+        if warden is None:
+            raise CheckCancelled
+        job: Job = {
+            "command": command,
+            "environment": {**env, **dict([mark.split("=")])},
+            "mark": mark,
+            "report": writer,
+        }
+        assert warden.stdout is not None
+        assert warden.stderr is not None
+        with _reading(warden.stdout) as stdout, _reading(warden.stderr) as stderr:
+            try:
+                with contextlib.suppress(BrokenPipeError):  # it died: that there is no report tells
+                    process.hand_over(warden, json.dumps(job).encode() + b"\n")
+                timed_out = not _ended(warden, timeout_s)
+            finally:
+                process.forget_helper(warden)
+                if not _ended(warden, _GRACE_S + KILL_S):
+                    warden.kill()
+                    warden.wait()
+        found = report.read()
+    if process.ticket() != drawn:
+        raise CheckCancelled
+    if not found:
+        _kill_marked(mark.encode())
+        raise OSError(f"the command's warden ended with {warden.returncode} and no report")
+    told: Report = json.loads(found)
+    if told["error"] is not None:
+        raise OSError(told["error"])
+    return ShellResult(None if timed_out else told["exit_code"], stdout, stderr, told["leftovers"])
+
+
+def _ended(warden: subprocess.Popen[bytes], limit_s: float) -> bool:
+    try:
+        warden.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -123,16 +166,8 @@ def _reading(stream: IO[bytes]) -> Iterator[Output]:
             stream.close()
 
 
-def _end(process: subprocess.Popen[bytes], mark: bytes) -> int:
-    """Kill the command with all its processes, wherever they went; returns how many had outlived it."""
-    found: set[int] = set()
+def _kill_marked(mark: bytes) -> None:
+    """Kill what a killed warden left behind."""
     deadline = time.monotonic() + _GRACE_S
-    while time.monotonic() < deadline:
-        alive = family(process.pid, process.pid, mark)
-        if not alive and process.poll() is not None:
-            break
-        found |= alive
-        send(alive | ({process.pid} if process.poll() is None else set()), signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.01)
-    return len(found)
+    while time.monotonic() < deadline and (living := marked(mark)):
+        send(living, signal.SIGKILL)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skilltrial.data.outcomes import Counting, policy
-from skilltrial.tasks.dispatch.outcome import Verdict, classify
+from skilltrial.tasks.dispatch.outcome import Ending, classify
 from skilltrial.tasks.ingest.parsers import UNKNOWN, Role
 from skilltrial.tasks.ingest.records import StreamSummary, Usage
 from skilltrial.tasks.ingest.rounds import SessionTotals, round_usage
@@ -64,7 +64,7 @@ class Account:
 
     file: str
     summary: StreamSummary
-    verdict: Verdict
+    ending: Ending
     beside: Sidecars
     sink: AccountSink
     round_cost_usd: float | None  # of this process alone; null: not told, or what came before is not known
@@ -79,15 +79,15 @@ class Account:
 
     def document(self) -> dict[str, Any]:
         """The account as one JSON object. Null: not told."""
-        summary, verdict = self.summary, self.verdict
+        summary, ending = self.summary, self.ending
         coverage = summary.coverage
         return {
             "file": self.file,
             "harness": self.harness,
             "cli_version": summary.cli_version,
             "session_ids": summary.session_ids,
-            "outcome": verdict.outcome.value,
-            "reason": str(verdict.reason),
+            "outcome": ending.outcome.value,
+            "reason": str(ending.reason),
             "final_text": summary.final_text,
             "results": summary.results,
             "has_result": summary.results > 0,
@@ -98,7 +98,7 @@ class Account:
             "cost_usd": round_usage(summary).cost_usd,
             "skills": summary.skills,
             "plugins": summary.plugins,
-            "notes": list(verdict.notes),
+            "notes": list(ending.notes),
             "coverage": {
                 "lines": coverage.lines,
                 "parsed": coverage.parsed,
@@ -114,8 +114,8 @@ class Account:
         summary, result, facts = self.summary, self.summary.last_result, self.beside.facts_for(self.summary)
         coverage = summary.coverage
         return {
-            "detail": self.verdict.detail,
-            "infrastructure_failure": policy(self.verdict.outcome).counting is Counting.EXCLUDED,
+            "detail": self.ending.detail,
+            "infrastructure_failure": policy(self.ending.outcome).counting is Counting.EXCLUDED,
             "denial_count": summary.denials,
             "round_cost_usd": self.round_cost_usd,
             "usage_exact": None if summary.usage_main is None else summary.usage_main.exact,
@@ -168,8 +168,8 @@ class Accountant:
         beside = sidecars(path)
         sink = AccountSink(self.table, self.limit)
         summary = read_stream(path, sink, parser=self.parser, role=self.role)
-        verdict = classify(beside.facts_for(summary), summary, None)
-        return Account(file or str(path), summary, verdict, beside, sink, self._cost(summary, beside))
+        ending = classify(beside.facts_for(summary), summary, None)
+        return Account(file or str(path), summary, ending, beside, sink, self._cost(summary, beside))
 
     def _cost(self, summary: StreamSummary, beside: Sidecars) -> float | None:
         before = None

@@ -1,4 +1,4 @@
-"""Where rows go: into memory for a look at one stream, or into Parquet files of bounded row groups."""
+"""Where rows go: nowhere, for whoever wants the summary alone, or into Parquet files of bounded row groups."""
 
 from __future__ import annotations
 
@@ -20,19 +20,8 @@ GROUP_CHARACTERS: Final = 1 << 22
 """A row group is written when either is reached, so that memory does not grow with the stream."""
 
 
-class MemorySink:
-    """Keeps every row, by table."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = {}
-
-    def add(self, table: str, row: Mapping[str, Any]) -> None:
-        """Take one row."""
-        self.rows.setdefault(table, []).append(dict(row))
-
-
 class NullSink:
-    """Drops every row: for whoever wants the summary alone."""
+    """Drops every row."""
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:
         """Take one row."""

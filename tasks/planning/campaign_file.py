@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from skilltrial.data.errors import InvalidInput, Problem
 from skilltrial.data.problems import json_path, problems_of
 from skilltrial.data.spec import CampaignSpec
+from skilltrial.data.toml_text import read_toml
 from skilltrial.tasks.planning.skill import CAMPAIGN_FILE, EVALS_FOLDER, SKILL_FILE
 
 EVALS_FILE: Final = "evals.json"
@@ -33,14 +33,7 @@ def read_spec(path: Path) -> CampaignSpec:
     """The campaign in a TOML file, its paths made absolute from the file's folder; `InvalidInput` lists all faults."""
     path = path.expanduser().absolute()
     file = str(path)
-    try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise InvalidInput([Problem(file, "", None, _read_fault(error))]) from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput([Problem(file, "", None, f"is not UTF-8 at byte {error.start}")]) from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput([Problem(file, "", None, f"is not TOML: {error}")]) from error
+    document = read_toml(path)
     problems = [Problem(file, where, value, "is not a finite number") for where, value in _infinite(document, ())]
     try:
         # as JSON and strict: "3" is no number and true is no 1, while a text still is a path
@@ -120,10 +113,6 @@ def _spec_of(target: Path) -> CampaignSpec:
 def skill_of_evals(path: Path) -> Path:
     """The skill that an evals.json belongs to: the nearest folder above it with a SKILL.md, at most two up."""
     return next((folder for folder in path.parents[:2] if (folder / SKILL_FILE).is_file()), path.parent.parent)
-
-
-def _read_fault(error: OSError) -> str:
-    return "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
 
 
 def _infinite(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[str, object]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skilltrial.data.errors import Problem
-from skilltrial.data.problems import json_path
+from skilltrial.data.problems import json_path, unreadable
 
 
 class _Object(dict[str, object]):
@@ -24,10 +24,8 @@ def read_json(path: Path) -> tuple[object, list[Problem], list[str]]:
     file = str(path)
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        return None, [Problem(file, "", None, "does not exist")], []
     except OSError as error:
-        return None, [Problem(file, "", None, f"cannot be read: {error.strerror}")], []
+        return None, [Problem(file, "", None, unreadable(error))], []
     notes = ["starts with a byte order mark, which is ignored"] if content.startswith(b"\xef\xbb\xbf") else []
     try:
         text = content.decode("utf-8-sig")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -59,15 +59,14 @@ def examine(plan: CampaignPlan, store: Store, *, root: bool | None = None) -> li
     """Everything found, refusals first. `root`: whether agents run as root; default: what this process is."""
     descriptor = of_plan(plan)
     as_root = (os.geteuid() == 0) if root is None else root
-    checks: list[Callable[[], Iterator[Finding]]] = [
-        lambda: _cli(plan, descriptor),
-        lambda: _permission_mode(plan, descriptor, as_root),
-        lambda: _passed_variables(plan),
-        lambda: _folders_above(store.workspaces),
-        lambda: _disk(store.workspaces),
-        lambda: _codebase_skills(plan, store),
+    found = [
+        *_cli(plan, descriptor),
+        *_permission_mode(plan, descriptor, as_root),
+        *_passed_variables(plan),
+        *_folders_above(store.workspaces),
+        *_disk(store.workspaces),
+        *_codebase_skills(plan, store),
     ]
-    found = [finding for check in checks for finding in check()]
     return sorted(found, key=lambda finding: list(Level).index(finding.level))
 
 

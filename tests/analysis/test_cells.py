@@ -12,9 +12,8 @@ from skilltrial.data.plan import CampaignPlan
 from skilltrial.data.store import Store
 from skilltrial.data.tables import TABLES
 from skilltrial.descriptors.loading import descriptor
-from skilltrial.tasks.analysis.cells import cell_rows
 from skilltrial.tasks.analysis.fragments import DamagedFragments
-from tests.analysis.trials import CONTROL, SKILL, START, TREATMENT, Trial, make_plan, skill, write_fragment
+from tests.analysis.trials import CONTROL, SKILL, START, TREATMENT, Trial, cell_rows, make_plan, skill, write_fragment
 
 
 def only_row(trial: Trial) -> dict[str, Any]:

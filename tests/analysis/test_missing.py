@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from skilltrial.data.outcomes import Outcome
-from skilltrial.tasks.analysis.cells import cell_rows
 from skilltrial.tasks.analysis.missing import missing_bounds
-from tests.analysis.trials import CONTROL, TREATMENT, Trial
+from tests.analysis.trials import CONTROL, TREATMENT, Trial, cell_rows
 
 
 def bounds(trial: Trial) -> dict[str, object]:

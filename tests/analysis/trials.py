@@ -28,6 +28,8 @@ from skilltrial.data.spec import CampaignSpec, ContrastSpec
 from skilltrial.data.store import AttemptFolder, Store, write_model
 from skilltrial.data.tables import TABLES
 from skilltrial.descriptors.loading import descriptor
+from skilltrial.tasks.analysis.cells import rows_of_attempts
+from skilltrial.tasks.analysis.fragments import newest_attempts
 
 START: Final = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TREATMENT: Final = "with_skill"
@@ -219,3 +221,8 @@ def eight_evals(store: Store) -> Trial:
     made = Trial(make_plan(evals=names, repetitions=5, assertions=1), store)
     made.run_all(lambda cell: [cell.repetition <= passes[cell.condition][names.index(cell.eval_id)]])
     return made
+
+
+def cell_rows(plan: CampaignPlan, store: Store) -> pl.DataFrame:
+    """The cells table of a campaign as its folder is now."""
+    return rows_of_attempts(plan, store.home, newest_attempts(plan, store.campaign(plan.campaign)))

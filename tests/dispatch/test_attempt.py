@@ -24,6 +24,7 @@ from skilltrial.tasks.dispatch import process
 from skilltrial.tasks.dispatch.attempt import run_attempt
 from skilltrial.tasks.dispatch.command import bundled_agent
 from skilltrial.tasks.dispatch.marks import MARK_NAME, campaign_mark
+from skilltrial.tasks.dispatch.tidying import remove_abandoned
 from skilltrial.tasks.staging.template import build
 from tests.staging.building import campaign_of, frozen_skill, make_plan
 
@@ -251,6 +252,9 @@ def test_a_passed_secret_reaches_the_agent_and_no_file_of_ours(trial: Trial) -> 
 key = os.environ["SERVICE_KEY"]
 print(json.dumps({"type": "user", "message": {"content": key}}))
 print("failed with", key, file=sys.stderr)
+os.makedirs("logs/" + key)
+for name in ("env.txt", "../env.txt", "logs/" + key + "/env.txt"):
+    open(name, "w").write(key)
 """,
     ).replace('"Done: " +', '"The key is " + os.environ["SERVICE_KEY"] +')
 
@@ -259,9 +263,60 @@ print("failed with", key, file=sys.stderr)
     assert record.outcome is Outcome.COMPLETED
     assert (trial.last().outputs / "final-message.md").read_text() == "The key is [redacted]Do it."
     assert trial.last().stderr(1).read_text() == "failed with [redacted]\n"
+    assert (trial.last().environment / "env.txt").read_text() == "[redacted]"
     for path in (*trial.store.home.rglob("*"), *trial.store.workspaces.rglob("*")):
+        assert canary not in str(path)
         if path.is_file():
             assert canary.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    "deed", ["shutil.rmtree(here)", "shutil.rmtree(here); open(here, 'w').close()", "shutil.rmtree(root)"]
+)
+def test_an_agent_that_destroys_its_project_leaves_an_empty_one(trial: Trial, deed: str) -> None:
+    program = GOOD + f"import shutil; here = os.getcwd(); root = os.path.dirname(here); os.chdir('/'); {deed}"
+
+    record = trial.attempt(program)
+
+    assert (record.outcome, record.notes) == (Outcome.COMPLETED, ("project_destroyed",))
+    assert trial.last().environment.is_dir()
+    assert list(trial.last().environment.iterdir()) == []
+
+
+def test_links_in_the_place_of_folders_lead_nowhere_afterwards(trial: Trial, tmp_path: Path) -> None:
+    strange = tmp_path / "strange"
+    (strange / ".cache").mkdir(parents=True)
+    for name in ("precious", ".cache/precious"):
+        (strange / name).write_text("sk-canary-9f8e7d6c5b4a")
+    program = (
+        GOOD
+        + f"""
+import shutil
+root = os.path.dirname(os.getcwd())
+for name in ("project", "home", "config", "tmp"):
+    shutil.rmtree(os.path.join(root, name))
+    os.symlink({str(strange)!r}, os.path.join(root, name))
+"""
+    )
+
+    record = trial.attempt(program, spec={"pass_env": ("KEY",)}, operator={"KEY": "sk-canary-9f8e7d6c5b4a"})
+
+    assert (record.outcome, record.notes) == (Outcome.COMPLETED, ("project_destroyed",))
+    assert list(trial.last().environment.iterdir()) == []
+    assert sorted(path.name for path in strange.rglob("*")) == [".cache", "precious", "precious"]
+    assert (strange / "precious").read_text() == "sk-canary-9f8e7d6c5b4a"
+
+
+def test_only_workspaces_of_attempts_without_a_record_are_removed(trial: Trial) -> None:
+    trial.attempt(GOOD)
+    kept = trial.last()
+    trial.attempt(GOOD)
+    trial.last().record_path.unlink()
+
+    assert remove_abandoned(trial.folder, trial.store) == 1
+
+    assert [path.name for path in trial.store.workspaces.iterdir()] == [kept.environment.resolve().parent.name]
+    assert remove_abandoned(trial.folder, trial.store) == 0
 
 
 def test_a_cli_that_is_not_there_is_missing(trial: Trial) -> None:

@@ -12,7 +12,7 @@ import pytest
 from skilltrial.data.attempt import EndedBy
 from skilltrial.data.outcomes import Outcome
 from skilltrial.tasks.dispatch.facts import ProcessFacts
-from skilltrial.tasks.dispatch.outcome import DETAIL_LIMIT, REASONS, Reason, Verdict, classify
+from skilltrial.tasks.dispatch.outcome import DETAIL_LIMIT, REASONS, Ending, Reason, classify
 from skilltrial.tasks.ingest.records import Coverage, LastResult, StreamSummary
 from skilltrial.tasks.ingest.stream import read_stream
 
@@ -27,8 +27,8 @@ class NoRows:
         pass
 
 
-def _captured(name: str) -> Verdict:
-    """The verdict on a recorded run, its process told as the supervisor would have told it."""
+def _captured(name: str) -> Ending:
+    """The ending on a recorded run, its process told as the supervisor would have told it."""
     folder = FIXTURES / "captures" / "claude"
     meta = json.loads((folder / f"{name}.meta.json").read_bytes())
     ended_by = EndedBy.DEADLINE if meta["killed_by_harness_timeout"] else EndedBy.EXIT
@@ -85,9 +85,9 @@ def _captured(name: str) -> Verdict:
     ],
 )
 def test_recorded_run_of_the_real_cli(name: str, outcome: Outcome, reason: Reason) -> None:
-    verdict = _captured(name)
+    ending = _captured(name)
 
-    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+    assert (ending.outcome, ending.reason) == (outcome, reason)
 
 
 PARSERS = {
@@ -98,7 +98,7 @@ PARSERS = {
 }
 
 
-def _known_fault(name: str) -> Verdict:
+def _known_fault(name: str) -> Ending:
     folder = FIXTURES / "bug_inputs" / name
     meta = json.loads((folder / "meta.json").read_bytes())
     ended_by = None
@@ -139,10 +139,10 @@ def _known_fault(name: str) -> Verdict:
     ],
 )
 def test_known_fault_gets_its_right_outcome(name: str, outcome: Outcome, reason: Reason, notes: list[str]) -> None:
-    verdict = _known_fault(name)
+    ending = _known_fault(name)
 
-    assert (verdict.outcome, verdict.reason) == (outcome, reason)
-    assert set(notes) <= set(verdict.notes)
+    assert (ending.outcome, ending.reason) == (outcome, reason)
+    assert set(notes) <= set(ending.notes)
 
 
 def _summary(**fields: Any) -> StreamSummary:
@@ -164,7 +164,7 @@ def test_every_reason_has_an_outcome_and_a_meaning() -> None:
 
 
 def test_a_bare_good_stream_is_completed() -> None:
-    assert classify(UNKNOWN, _ended()) == Verdict(Outcome.COMPLETED, Reason.NONE, "", ())
+    assert classify(UNKNOWN, _ended()) == Ending(Outcome.COMPLETED, Reason.NONE, "", ())
 
 
 def test_a_bare_stream_without_result_is_not_completed() -> None:
@@ -180,22 +180,22 @@ def test_a_bare_stream_that_breaks_off_after_a_tool_result_has_stalled() -> None
 
 @pytest.mark.parametrize("code", [0, 1, None])
 def test_no_exit_code_makes_up_for_a_missing_result(code: int | None) -> None:
-    verdict = classify(ProcessFacts(EndedBy.EXIT, code), _summary(last_record="assistant/text"))
+    ending = classify(ProcessFacts(EndedBy.EXIT, code), _summary(last_record="assistant/text"))
 
-    assert (verdict.outcome, verdict.reason) == (Outcome.CLI_CRASH, Reason.NO_RESULT)
+    assert (ending.outcome, ending.reason) == (Outcome.CLI_CRASH, Reason.NO_RESULT)
 
 
 @pytest.mark.parametrize("ended_by", [EndedBy.DEADLINE, EndedBy.SILENCE, EndedBy.CANCELLED, EndedBy.LINGERING])
 def test_what_ends_the_process_after_a_good_result_changes_nothing(ended_by: EndedBy) -> None:
-    verdict = classify(ProcessFacts(ended_by, -15), _ended())
+    ending = classify(ProcessFacts(ended_by, -15), _ended())
 
-    assert verdict == Verdict(Outcome.COMPLETED, Reason.NONE, "", ("process_hung_after_result",))
+    assert ending == Ending(Outcome.COMPLETED, Reason.NONE, "", ("process_hung_after_result",))
 
 
 def test_a_turn_that_began_after_a_result_was_cut_off_by_the_deadline() -> None:
-    verdict = classify(ProcessFacts(EndedBy.DEADLINE, -9), _ended(last_record="assistant/tool_use"))
+    ending = classify(ProcessFacts(EndedBy.DEADLINE, -9), _ended(last_record="assistant/tool_use"))
 
-    assert (verdict.outcome, verdict.reason) == (Outcome.TIMED_OUT, Reason.DEADLINE)
+    assert (ending.outcome, ending.reason) == (Outcome.TIMED_OUT, Reason.DEADLINE)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_an_api_error_that_was_told_before_the_deadline_counts_as_such() -> None
 def test_a_deadline_that_strikes_while_the_api_is_unreachable_is_no_time_out() -> None:
     summary = _summary(last_record="system/api_retry", api_errors=["unknown"])
 
-    verdict = classify(ProcessFacts(EndedBy.DEADLINE, -9), summary)
+    ending = classify(ProcessFacts(EndedBy.DEADLINE, -9), summary)
 
-    assert (verdict.outcome, verdict.reason) == (Outcome.NETWORK, Reason.CONNECTION_FAILED)
+    assert (ending.outcome, ending.reason) == (Outcome.NETWORK, Reason.CONNECTION_FAILED)
 
 
 def test_a_rejected_rate_limit_without_result_is_a_rate_limit() -> None:
@@ -261,15 +261,15 @@ def test_the_status_of_an_api_error_decides(status: int, reason: Reason) -> None
 
 
 def test_an_api_error_that_tells_nothing_is_infrastructure() -> None:
-    verdict = classify(EXITED, _ended(is_error=True, terminal_reason=None, text="API Error: something"))
+    ending = classify(EXITED, _ended(is_error=True, terminal_reason=None, text="API Error: something"))
 
-    assert (verdict.outcome, verdict.reason) == (Outcome.NETWORK, Reason.API_ERROR)
+    assert (ending.outcome, ending.reason) == (Outcome.NETWORK, Reason.API_ERROR)
 
 
 def test_an_error_subtype_is_believed_without_is_error() -> None:
-    verdict = classify(EXITED, _ended(subtype="error_of_a_new_kind", is_error=None, terminal_reason=None))
+    ending = classify(EXITED, _ended(subtype="error_of_a_new_kind", is_error=None, terminal_reason=None))
 
-    assert (verdict.outcome, verdict.reason) == (Outcome.AGENT_ERROR, Reason.ERROR_DURING_EXECUTION)
+    assert (ending.outcome, ending.reason) == (Outcome.AGENT_ERROR, Reason.ERROR_DURING_EXECUTION)
 
 
 def test_a_good_stream_of_a_foreign_session_is_not_believed() -> None:
@@ -299,7 +299,7 @@ def test_words_of_stderr_are_not_read_once_a_turn_has_begun() -> None:
 def test_a_process_that_could_not_start_tells_why() -> None:
     facts = ProcessFacts(EndedBy.NOT_STARTED, None, "", "No such file: claude")
 
-    assert classify(facts, _summary(coverage=Coverage())) == Verdict(
+    assert classify(facts, _summary(coverage=Coverage())) == Ending(
         Outcome.CLI_MISSING, Reason.NOT_STARTED, "No such file: claude", ()
     )
 
@@ -307,16 +307,16 @@ def test_a_process_that_could_not_start_tells_why() -> None:
 def test_details_are_bounded_and_keep_the_end_of_stderr() -> None:
     facts = ProcessFacts(EndedBy.EXIT, 1, "x" * 10_000 + " the cause")
 
-    verdict = classify(facts, _summary(coverage=Coverage()))
+    ending = classify(facts, _summary(coverage=Coverage()))
 
-    assert len(verdict.detail) == DETAIL_LIMIT
-    assert verdict.detail.endswith("the cause")
+    assert len(ending.detail) == DETAIL_LIMIT
+    assert ending.detail.endswith("the cause")
 
 
 def test_a_killed_cli_names_the_signal() -> None:
-    verdict = classify(ProcessFacts(EndedBy.EXIT, -9), _summary())
+    ending = classify(ProcessFacts(EndedBy.EXIT, -9), _summary())
 
-    assert (verdict.reason, verdict.detail) == (Reason.KILLED_BY_SIGNAL, "ended by SIGKILL")
+    assert (ending.reason, ending.detail) == (Reason.KILLED_BY_SIGNAL, "ended by SIGKILL")
 
 
 @pytest.mark.parametrize("facts", [UNKNOWN, EXITED])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from skilltrial.tasks.dispatch.scrub import scrub_folder
+from skilltrial.tasks.dispatch.scrub import held_below, scrub_folder
 
 CANARY = "sk-canary-0123456789"
 
@@ -49,3 +49,36 @@ def test_without_secrets_nothing_is_read(tmp_path: Path) -> None:
 
     assert scrub_folder(tmp_path, ["short"]) == 0
     assert (tmp_path / "log").read_text() == "short"
+
+
+def test_names_links_and_closed_folders_keep_no_secret(tmp_path: Path) -> None:
+    (tmp_path / CANARY).mkdir()
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "log").write_text(CANARY)
+    (closed / "log").chmod(0)
+    closed.chmod(0)
+    (tmp_path / "link").symlink_to(f"/nowhere/{CANARY}")
+    (tmp_path / "[redacted]").mkdir()
+
+    scrub_folder(tmp_path, [CANARY])
+
+    assert closed.stat().st_mode & 0o777 == 0
+    closed.chmod(0o700)
+    assert (closed / "log").stat().st_mode & 0o777 == 0
+    (closed / "log").chmod(0o600)
+    assert (closed / "log").read_text() == "[redacted]"
+    assert str((tmp_path / "link").readlink()) == "/nowhere/[redacted]"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["[redacted]", "[redacted]-2", "closed", "link"]
+
+
+def test_public_values_are_left_alone_in_the_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    for name in ("project/config", "log"):
+        (tmp_path / name).write_text(f"model-name-4 {CANARY}")
+
+    scrub_folder(tmp_path, [CANARY, "model-name-4"], public=["model-name-4"], within=tmp_path / "project")
+
+    assert (tmp_path / "project/config").read_text() == "model-name-4 [redacted]"
+    assert (tmp_path / "log").read_text() == "[redacted] [redacted]"
+    assert held_below(tmp_path, ["model-name-4", CANARY]) == ["model-name-4"]

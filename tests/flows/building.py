@@ -71,7 +71,7 @@ class Files:
         return read_spec(self.campaign).model_copy(update=changes)
 
 
-class Witness(observing.Silent):
+class Witness(observing.Observer):
     """Keeps what the flow reported."""
 
     def __init__(self) -> None:

@@ -65,6 +65,24 @@ def test_second_server_starts_from_the_migrated_template_and_leaves_no_folder(tm
     second.stop()
 
 
+@pytest.mark.server
+@pytest.mark.parametrize("content", [b"", b"\xff not a database" * 100])
+def test_broken_template_is_replaced_instead_of_breaking_every_later_server(tmp_path: Path, content: bytes) -> None:
+    from importlib.metadata import version
+
+    from skilltrial.flows.runtime import start_private_server
+
+    template = tmp_path / "private" / f"prefect-{version('prefect')}.db"
+    template.parent.mkdir()
+    template.write_bytes(content)
+    server = start_private_server(tmp_path)
+    server.wait_until_ready()
+    made = httpx.post(f"{server.url}/flows/", json={"name": "any"}, trust_env=False, timeout=10)
+    server.stop()
+    assert made.status_code == 201, made.text
+    assert template.stat().st_size > 100_000
+
+
 def test_servers_of_the_operator_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from skilltrial.flows.runtime import prefect_for
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,9 @@ from hypothesis import strategies as st
 
 from skilltrial.data.evals import CommandCheck
 from skilltrial.data.grading import Verdict
+from skilltrial.tasks.dispatch import process
 from skilltrial.tasks.grading.command import HeldOutMissing, check, file_name, matrix_cells
+from skilltrial.tasks.grading.shell import CheckCancelled
 from tests.grading.conftest import Ground
 from tests.staging.building import tree_of, write_files
 
@@ -227,3 +232,42 @@ def test_every_assertion_gets_a_file_name_of_its_own(texts: list[str]) -> None:
 
     assert len(set(names)) == len(texts)
     assert all(0 < len(name) <= 100 and "/" not in name and not name.startswith(".") for name in names)
+
+
+HOLDER = """
+import os, sys
+from pathlib import Path
+from skilltrial.tasks.grading.shell import run_shell
+run_shell(sys.argv[1], cwd=Path.cwd(), env={"PATH": os.environ["PATH"]}, timeout_s=600)
+"""
+
+
+def test_nothing_of_a_command_survives_the_process_that_wanted_it(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = f"(setsid sleep 600 & echo $! >> {pids}); echo $$ >> {pids}; sleep 600"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, command], cwd=tmp_path) as holder:
+        limit = time.monotonic() + 20
+        while (not pids.exists() or pids.read_text().count("\n") < 2) and time.monotonic() < limit:
+            time.sleep(0.02)
+        assert len(living(pids)) == 2
+        holder.kill()
+    limit = time.monotonic() + 10
+    while living(pids) and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert living(pids) == []
+
+
+def test_ending_everything_cancels_a_check_at_once_and_later_ones_do_not_start(ground: Ground) -> None:
+    assertion = CommandCheck(id="c", type="command_check", command="echo begun > ../begun; sleep 600", timeout_s=600)
+    ticket = process.ticket()
+    with ThreadPoolExecutor(1) as pool:
+        cancelled = pool.submit(check, assertion, ground.sources / "none", ground.attempt, ticket=ticket)
+        limit = time.monotonic() + 20
+        while not list(ground.attempt.grading.glob(".work-*/begun")) and time.monotonic() < limit:
+            time.sleep(0.02)
+        process.end_all()
+        with pytest.raises(CheckCancelled):
+            cancelled.result(timeout=20)
+    with pytest.raises(CheckCancelled):
+        check(assertion, ground.sources / "none", ground.attempt, ticket=ticket)
+    assert list(ground.attempt.grading.glob(".work-*")) == []

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from skilltrial.tasks.ingest.records import StreamSummary
-from skilltrial.tasks.ingest.sinks import MemorySink
 from skilltrial.tasks.ingest.stream import read_stream
+from tests.ingest.sinks import MemorySink
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CAPTURES = FIXTURES / "captures" / "claude"

@@ -6,7 +6,7 @@ import pytest
 
 from skilltrial.tasks.ingest import calls
 from skilltrial.tasks.ingest.calls import Call, CallQueue
-from skilltrial.tasks.ingest.sinks import MemorySink
+from tests.ingest.sinks import MemorySink
 
 
 def call(order: int) -> Call:

@@ -13,7 +13,7 @@ import pytest
 from skilltrial.data.attempt import EndedBy
 from skilltrial.data.outcomes import Outcome
 from skilltrial.tasks.dispatch.facts import ProcessFacts
-from skilltrial.tasks.dispatch.outcome import Verdict, classify
+from skilltrial.tasks.dispatch.outcome import Ending, classify
 from skilltrial.tasks.dispatch.reasons import Reason
 from skilltrial.tasks.ingest.records import StreamSummary
 from skilltrial.tasks.ingest.stream import read_stream
@@ -38,8 +38,8 @@ class Counted:
         self.rows[table] += 1
 
 
-def judged(run: Run, folder: Path) -> tuple[Verdict, StreamSummary, Counter[str]]:
-    """The verdict on a run, what its stream sums up to, and how many rows it gives for each table."""
+def judged(run: Run, folder: Path) -> tuple[Ending, StreamSummary, Counter[str]]:
+    """The ending on a run, what its stream sums up to, and how many rows it gives for each table."""
     path, sink = folder / "events.jsonl", Counted()
     path.write_bytes(run.stdout)
     summary = read_stream(path, sink, parser="claude-stream-json")
@@ -75,16 +75,16 @@ def test_answer_of_the_api_decides_the_outcome(
 ) -> None:
     with LoopbackServer(scripted) as server:
         run = agent.run(server, "Please work.", set_environment=ONE_RETRY)
-    verdict, summary, _ = judged(run, agent.workspace.root)
-    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+    ending, summary, _ = judged(run, agent.workspace.root)
+    assert (ending.outcome, ending.reason) == (outcome, reason)
     assert (summary.coverage.malformed, summary.coverage.truncated) == (0, 0)
 
 
 def test_unknown_model_is_unavailable(agent: Agent) -> None:
     with LoopbackServer(script(Step(text="Done."))) as server:
         run = agent.run(server, "Please work.", model="claude-none")
-    verdict, _, _ = judged(run, agent.workspace.root)
-    assert (verdict.outcome, verdict.reason) == (Outcome.MODEL_UNAVAILABLE, Reason.MODEL_NOT_FOUND)
+    ending, _, _ = judged(run, agent.workspace.root)
+    assert (ending.outcome, ending.reason) == (Outcome.MODEL_UNAVAILABLE, Reason.MODEL_NOT_FOUND)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_limit_decides_the_outcome(agent: Agent, limit: dict[str, Any], outcome:
 def test_refusal_of_root_is_a_failure_to_start(agent: Agent) -> None:
     with LoopbackServer(script(Step(text="Done."))) as server:
         run = agent.run(server, "Please work.", permission_mode="bypassPermissions")
-    verdict, summary, _ = judged(run, agent.workspace.root)
-    assert verdict.reason is Reason.REFUSED_AS_ROOT
-    assert verdict.outcome is not Outcome.COMPLETED
+    ending, summary, _ = judged(run, agent.workspace.root)
+    assert ending.reason is Reason.REFUSED_AS_ROOT
+    assert ending.outcome is not Outcome.COMPLETED
     assert summary.coverage.lines == 0
 
 
@@ -112,8 +112,8 @@ def test_stream_gives_calls_denials_roster_and_tokens(agent: Agent) -> None:
     denied = ToolUse(name="Bash", input={"command": "python3 -c '1'", "description": "Compute"})
     with LoopbackServer(script(LOOK, Step(tools=(denied,)), Step(text="Done."))) as server:
         run = agent.run(server, "Please work.")
-    verdict, summary, rows = judged(run, agent.workspace.root)
-    assert verdict.outcome is Outcome.COMPLETED
+    ending, summary, rows = judged(run, agent.workspace.root)
+    assert ending.outcome is Outcome.COMPLETED
     assert (summary.tool_calls, summary.tool_calls_answered, summary.denials) == (2, 2, 1)
     assert (rows["tool_calls"], rows["denials"]) == (2, 1)
     assert sorted(summary.skills or []) == ["doctor", "tidy-notes"]

@@ -16,6 +16,7 @@ from skilltrial.tasks.ingest.calls import Call
 from skilltrial.tasks.ingest.denials import GUARD_MARK
 from skilltrial.tasks.ingest.parsers.ledger import Ledger, as_text, told
 from skilltrial.tasks.ingest.records import RowSink, StreamSummary, Usage
+from skilltrial.tasks.ingest.usage import total
 from skilltrial.tasks.ingest.values import mapping, moment, number, whole
 
 ROLES: Final = MappingProxyType(
@@ -197,13 +198,7 @@ class ClineParser:
             step.cost_usd = number(event.get("totalCost"))
             if step.cost_usd is not None and self._events is not None:
                 step.cost_usd -= self._events.cost_usd or 0.0
-        if self._events is None:
-            self._events = step
-            return
-        for name in _COUNTS:
-            count, total = getattr(step, name), getattr(self._events, name)
-            if count is not None:
-                setattr(self._events, name, (total or 0) + count)
+        self._events = step if self._events is None else total([self._events, step])
 
     def _said(self, kind: str, record: dict[str, Any]) -> bool:
         """A record of an older version, which names what was said or asked."""
@@ -233,15 +228,6 @@ class ClineParser:
         renamed = {new: figures[old] for old, new in names.items() if old in figures}
         if renamed:
             self._add({**renamed, "cacheWriteTokens": figures.get("cacheWrites"), "cost": figures.get("cost")})
-
-
-_COUNTS: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-    "cost_usd",
-)
 
 
 def _usage(figures: dict[str, Any], cost_usd: float | None, source: str) -> Usage:

@@ -18,6 +18,7 @@ from skilltrial.tasks.ingest.calls import Call
 from skilltrial.tasks.ingest.denials import GUARD_MARK
 from skilltrial.tasks.ingest.parsers.ledger import Ledger, as_text, told
 from skilltrial.tasks.ingest.records import LastResult, RowSink, StreamSummary, Usage
+from skilltrial.tasks.ingest.usage import total
 from skilltrial.tasks.ingest.values import mapping, moment, number, whole
 
 ROLES: Final = MappingProxyType(
@@ -182,19 +183,13 @@ class OpencodeParser:
         else:
             flat = mapping(record.get("usage"))
             counts = flat.get("input_tokens"), flat.get("output_tokens"), None, None
-        self._add(*map(whole, counts), cost)
+        given, made, read, written = map(whole, counts)
+        self._add(Usage(given, made, read, written, cost, source="other"))
 
-    def _add(self, *counts: float | None) -> None:
-        """Add one step; what a step does not tell stays untold."""
-        if all(count is None for count in counts):
-            return
-        if self._usage is None:
-            self._usage = Usage(source="other")
-        usage = self._usage
-        names = "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cost_usd"
-        for name, count in zip(names, counts, strict=True):
-            if count is not None:
-                setattr(usage, name, (getattr(usage, name) or 0) + count)
+    def _add(self, step: Usage) -> None:
+        """Add one step, unless it tells nothing; what no step tells stays untold."""
+        if step != Usage(source="other"):
+            self._usage = step if self._usage is None else total([self._usage, step])
 
     def _error(self, error: dict[str, Any]) -> None:
         data = mapping(error.get("data"))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from skilltrial.data.tables import TABLES
 from skilltrial.tasks.ingest.parsers import make_parser, sniff
 from skilltrial.tasks.ingest.rounds import round_usage
-from skilltrial.tasks.ingest.sinks import MemorySink
 from skilltrial.tasks.ingest.stream import default_role, read_stream
 from tests.ingest.bug_input import CAPTURES, FIXTURES, capture, read, read_text
+from tests.ingest.sinks import MemorySink
 
 
 def denials(name: str) -> list[tuple[str, str, str | None]]:

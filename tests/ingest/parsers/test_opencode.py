@@ -16,8 +16,8 @@ from skilltrial.tasks.dispatch.facts import ProcessFacts
 from skilltrial.tasks.dispatch.outcome import classify
 from skilltrial.tasks.ingest.parsers.opencode import OpencodeParser, looks_like
 from skilltrial.tasks.ingest.records import Usage
-from skilltrial.tasks.ingest.sinks import MemorySink
 from tests.ingest.bug_input import FIXTURES, Reading, bug_input, read, read_text
+from tests.ingest.sinks import MemorySink
 
 IDENTITY = {"eval_id": "e", "condition": "c", "repetition": 1, "attempt": 1, "round": 1}
 
