@@ -5,6 +5,8 @@ Exit codes: 0 done; 1 error; 2 usage or invalid input; 3 finished with unsettled
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from typing import Final
 
@@ -54,9 +56,14 @@ def main() -> None:
 
     try:
         code = app()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         complain("interrupted; what was finished is kept, run the same command again to go on")
         sys.exit(130)
+    except BrokenPipeError:
+        # whoever read our output, such as `head`, has enough: no fault; nothing may be flushed there at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except Exception as error:
         from skilltrial.data.errors import SkilltrialError
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from skilltrial.flows.cli.output import complain, emit_json
 
@@ -29,7 +30,7 @@ def inspect(
     json: Annotated[bool, Parameter(negative="")] = False,
     table: str | None = None,
     harness: str | None = None,
-    limit: int | None = None,
+    limit: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
 ) -> int:
     """Tell what happened in event streams: how each ended, its calls, denials, tokens, and how much was understood.
 

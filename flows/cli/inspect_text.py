@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,14 +14,14 @@ from skilltrial.data.outcomes import Counting, Outcome, policy
 from skilltrial.tasks.ingest.account import Account
 
 _CELL_CHARACTERS: Final = 60
-_TEXTS: Final = frozenset({"input", "result", "reason", "text", "path"})
+_TEXTS: Final = frozenset({"input", "result", "reason", "text", "path", "evidence"})
 _FINAL_TEXT: Final = 600
 _LISTED: Final = 8
 
 
 _SHOWN: Final = {
     "tool_calls": ("order", "tool", "input", "result", "is_error", "denied", "parent_tool_use_id"),
-    "denials": ("order", "tool", "source", "reason", "evidence", "tool_use_id"),
+    "denials": ("order", "tool", "source", "reason", "evidence"),
     "session_surface": ("kind", "name", "source", "version", "status"),
     "messages": ("order", "role", "kind", "text", "model"),
 }
@@ -97,16 +98,19 @@ def _denials(document: dict[str, Any]) -> str:
     found = document["denials"]
     if found is None:
         return "not told by such streams"
-    listed = "; ".join(f"{denial['tool']} by {denial['source']}" for denial in found[:_LISTED])
-    more = f"; {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    kinds = Counter(f"{denial['tool']} by {denial['source']}" for denial in found)
+    listed = "; ".join(kind if number == 1 else f"{number} × {kind}" for kind, number in kinds.most_common(_LISTED))
+    more = f"; {len(kinds) - _LISTED} more kinds" if len(kinds) > _LISTED else ""
     return f"{document['denial_count']}: {listed}{more}" if found else "none"
 
 
 def _usage(document: dict[str, Any]) -> str:
-    shown = []
+    shown: list[str] = []
     for scope in ("main", "all"):
         usage = document["usage"][scope]
-        if usage is not None:
+        if shown and usage == document["usage"]["main"]:
+            shown.append("all: the same")
+        elif usage is not None:
             counts = (usage["input_tokens"], usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"])
             told = [f"{'?' if count is None else f'{count:,}'}" for count in (*counts, usage["output_tokens"])]
             shown.append(f"{scope}: {told[0]} in, {told[1]} cache read, {told[2]} cache written, {told[3]} out")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from skilltrial.flows.cli.output import emit_json
 
@@ -19,7 +20,7 @@ def tables(
     table: str | None = None,
     *,
     campaign: str | None = None,
-    head: int = 10,
+    head: Annotated[int, Parameter(validator=Number(gte=0))] = 10,
     sql: str | None = None,
     home: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,

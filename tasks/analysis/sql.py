@@ -18,7 +18,7 @@ class NoDuckDB(Terminal):
     exit_code = 2
 
     def __str__(self) -> str:
-        return "--sql needs DuckDB, which is not installed: pip install 'skilltrial[sql]'"
+        return "--sql needs DuckDB, which is not installed: pip install duckdb"
 
 
 class BadQuery(Terminal):

@@ -23,6 +23,7 @@ from skilltrial.data.spec import SkillRef
 from skilltrial.tasks.planning.export import export
 from skilltrial.tasks.planning.repository import Repository, repository_of
 from skilltrial.tasks.planning.skill import EVALS_FOLDER, Skill, read_skill
+from skilltrial.tasks.planning.trees import left_by_tools
 
 DEFAULT_BRANCH: Final = "work"
 _FULL_ID: Final = re.compile(r"[0-9a-f]{40}")
@@ -72,8 +73,8 @@ def folder_provenance(folder: Path) -> Provenance:
 
 
 def not_in_codebase(relative: str) -> bool:
-    """Whether a path below a plain codebase folder stays out of environments: git's own files do."""
-    return relative.rsplit("/", 1)[-1] == ".git"
+    """Whether a path below a plain codebase folder stays out of environments: git's own files, and what tools left."""
+    return relative.rsplit("/", 1)[-1] == ".git" or left_by_tools(relative)
 
 
 def planned_codebase(declared: Codebase, evals_folder: Path) -> PlannedCodebase:

@@ -6,16 +6,27 @@ import shutil
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from skilltrial.data.digests import digest, tree_entries, walk_files
 from skilltrial.data.errors import Terminal
+
+_LEFT_BY_TOOLS: Final = frozenset({"__pycache__", ".DS_Store", "Thumbs.db"})
+
+
+def left_by_tools(relative: str) -> bool:
+    """Whether an interpreter or a file manager left it in a folder: nobody wrote it, and it changes by itself.
+
+    A folder that is tried out, or installed from a wheel, fills with such files; they must change no digest.
+    """
+    return relative.rsplit("/", 1)[-1] in _LEFT_BY_TOOLS
 
 
 def joined_digest(files: Mapping[str, Path]) -> str:
     """The tree digest of `copy_joined(files, …)`'s result: destinations are what counts, not where files are."""
     entries: dict[str, tuple[str, str]] = {}
     for destination, source in files.items():
-        found = list(tree_entries(source))
+        found = list(tree_entries(source, skip=left_by_tools))
         for name, kind, content in found or [("", "folder", "")]:
             entries[f"{destination}/{name}" if name else destination] = (kind, content)
     filled = {parent for name in entries for parent in _parents(name)}
@@ -27,7 +38,7 @@ def copy_joined(files: Mapping[str, Path], target: Path) -> None:
     """Copy each source, a file or a folder, to its destination below `target`."""
     target.mkdir(parents=True, exist_ok=True)
     for destination, source in files.items():
-        copy_tree(source, target / destination)
+        copy_tree(source, target / destination, skip=left_by_tools)
 
 
 def copy_tree(source: Path, target: Path, *, skip: Callable[[str], bool] = lambda _: False) -> None:

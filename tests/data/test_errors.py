@@ -84,7 +84,7 @@ ERRORS: list[tuple[SkilltrialError, int, str]] = [
             "  - a/b/r1: /f: no footer"
         ),
     ),
-    (NoDuckDB(), 2, "--sql needs DuckDB, which is not installed: pip install 'skilltrial[sql]'"),
+    (NoDuckDB(), 2, "--sql needs DuckDB, which is not installed: pip install duckdb"),
     (BadQuery("no such table"), 2, "the query cannot be answered: no such table"),
     (
         NoTables("usage", "trial", "/home"),

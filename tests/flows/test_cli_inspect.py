@@ -169,3 +169,21 @@ def test_what_cannot_be_used_beside_a_stream_is_said(tmp_path: Path, capfd: pyte
     captured = capfd.readouterr()
     assert captured.err.startswith(f"{tmp_path / 'meta.json'} cannot be used: ")
     assert json.loads(captured.out)["outcome"] == "completed"
+
+
+def test_equal_denials_and_equal_tokens_are_told_once(capfd: pytest.CaptureFixture[str]) -> None:
+    assert inspect(str(INPUTS.parent / "captures/claude/d-files-plan.jsonl")) == 0
+    text = " ".join(capfd.readouterr().out.split())
+    assert "8: 3 × Edit by plan_mode; 3 × Write by permission; 2 × Write by plan_mode" in text
+    assert text.count("1,100 in") == 1
+    assert "; all: the same" in text
+
+
+def test_the_reason_of_a_denial_is_shown_at_80_columns(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert inspect(str(INPUTS.parent / "captures/claude/b-bash-plan.jsonl"), table="denials") == 0
+    header, first = capfd.readouterr().out.splitlines()[1:3]
+    assert header.split() == ["order", "tool", "source", "reason", "evidence"]
+    assert first.split()[:4] == ["0", "Bash", "permission", "Auto"]

@@ -134,4 +134,4 @@ def test_sql_without_duckdb_says_what_to_install(compacted: Store, monkeypatch: 
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(NoDuckDB) as caught:
         tables(sql="SELECT 1", home=compacted.home)
-    assert str(caught.value) == "--sql needs DuckDB, which is not installed: pip install 'skilltrial[sql]'"
+    assert str(caught.value) == "--sql needs DuckDB, which is not installed: pip install duckdb"

@@ -110,3 +110,31 @@ def test_killed_at_random_moments_the_tables_equal_those_of_an_undisturbed_campa
     for name in TABLES:
         expected, found = comparable(calm, name), comparable(killed, name)
         assert found.equals(expected), f"table {name}:\n{found}\n{expected}"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("stage", ["dispatch", "grade"])
+def test_ctrl_c_ends_agents_and_checks_within_seconds_and_says_what_is_kept(tmp_path: Path, stage: str) -> None:
+    slow = {"tool": {"name": "Bash", "input": {"command": "sleep 300 > begun"}}}
+    check = {"id": "slow", "type": "command_check", "command": "(setsid sleep 300 &); sleep 300", "timeout_s": 300}
+    files = Files(tmp_path / "files", {"repetitions": 2, "jobs": 2, "permission_mode": "bypassPermissions"})
+    files.write(script(slow if stage == "dispatch" else WRITE), evals("Finish.", assertions=[check]))
+    store = Store.open(tmp_path / "home")
+    begun = (
+        "workspaces/*/project/begun" if stage == "dispatch" else "campaigns/small/cells/*/*/*/*/grading/.work-*/home"
+    )
+    command = [SKILLTRIAL, "run", str(files.campaign)]
+    with subprocess.Popen(
+        command, env=environment(store.home), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as run:
+        while not list(store.home.glob(begun)) and run.poll() is None:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGINT)
+        interrupted = time.monotonic()
+        _, said = run.communicate(timeout=60)
+    assert time.monotonic() - interrupted < 15  # about two on an idle machine
+    assert (run.returncode, said.decode()) == (
+        130,
+        "interrupted; what was finished is kept, run the same command again to go on\n",
+    )
+    assert gone(store.home) == []

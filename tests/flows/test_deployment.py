@@ -38,6 +38,7 @@ def operator(tmp_path: Path) -> Iterator[dict[str, str]]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         "SKILLTRIAL_HOME": str(tmp_path / "home"),
+        "PWD": str(tmp_path),  # as where a program that changed folders runs the commands
     }
     command = [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     server = start(command, environment, tmp_path / "server.log")

@@ -42,3 +42,21 @@ def test_help_tells_the_exit_codes(arguments: list[str], capsys: pytest.CaptureF
     assert app(arguments) is None
     said = " ".join(capsys.readouterr().out.split())
     assert "3 finished, some cells unsettled; 4 refused, nothing dispatched." in said
+
+
+def test_a_reader_that_has_enough_is_no_fault() -> None:
+    code = "import sys; sys.argv = ['skilltrial', 'schema', 'plan']; from skilltrial.flows.cli import main; main()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as schema:
+        assert schema.stdout is not None
+        assert schema.stderr is not None
+        schema.stdout.close()
+        assert schema.stderr.read() == b""
+    assert schema.returncode == 141
+
+
+@pytest.mark.parametrize("arguments", [["tables", "cells", "--head", "-1"], ["inspect", "x.jsonl", "--limit", "-1"]])
+def test_a_negative_number_of_rows_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        app(arguments)
+    assert refused.value.code not in (None, 0)
+    assert "Must be >= 0" in capsys.readouterr().err

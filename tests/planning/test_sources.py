@@ -142,6 +142,8 @@ def test_a_folder_without_own_history_is_its_content(tmp_path: Path) -> None:
     assert planned_codebase(Codebase(path="example"), root).key == plain.key
     git("init", "--quiet", cwd=outside)
     assert planned_codebase(Codebase(path="plain"), tmp_path).key == plain.key
+    write(outside / "__pycache__/a.cpython-311.pyc", "left by whoever tried it out")
+    assert planned_codebase(Codebase(path="plain"), tmp_path).key == plain.key
     write(outside / "a.txt", "b")
     assert planned_codebase(Codebase(path="plain"), tmp_path).key != plain.key
 

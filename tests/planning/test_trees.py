@@ -79,3 +79,15 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "source" / "pipe")
     with pytest.raises(Terminal, match="pipe is neither a file"):
         copy_tree(tmp_path / "source", tmp_path / "copy")
+
+
+def test_what_tools_leave_in_a_folder_is_neither_copied_nor_counted(tmp_path: Path) -> None:
+    write(tmp_path / "checks" / "check.py", "x")
+    before = joined_digest({"checks": tmp_path / "checks"})
+    write(tmp_path / "checks" / "__pycache__" / "check.pyc", "x")
+    write(tmp_path / "checks" / "inner" / ".DS_Store", "x")
+    (tmp_path / "checks" / "inner" / ".DS_Store").rename(tmp_path / "checks" / ".DS_Store")
+    (tmp_path / "checks" / "inner").rmdir()
+    assert joined_digest({"checks": tmp_path / "checks"}) == before
+    copy_joined({"checks": tmp_path / "checks"}, tmp_path / "copy")
+    assert [path.name for path in (tmp_path / "copy" / "checks").iterdir()] == ["check.py"]
