@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skilltrial.data.errors import Terminal
+from skilltrial.data.errors import Terminal, Transient
 
 _START_LIMIT_S: Final = 120.0
 _DATABASE: Final = "prefect.db"
@@ -33,6 +33,7 @@ _DATABASE: Final = "prefect.db"
 CLIENT_SETTINGS: Final = {
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",  # what matters is shown by the command itself
+    "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
 }
 """What a client process is given unless the operator set it."""
@@ -87,6 +88,35 @@ class ServerFailed(Terminal):
 
     def __str__(self) -> str:
         return f"the private Prefect server at {self.url} did not start: {self.detail}"
+
+
+class ServerLost(Transient):
+    """The Prefect server could not be reached, at the start or any more."""
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        super().__init__(detail)
+
+    def __str__(self) -> str:
+        return (
+            f"the Prefect server cannot be reached ({self.detail}); what was finished is kept. When it answers, or "
+            "without PREFECT_API_URL, run the same command again to go on"
+        )
+
+
+@contextlib.contextmanager
+def server_needed() -> Iterator[None]:
+    """What happens inside ends in `ServerLost` when the server does not answer."""
+    import httpx
+
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise ServerLost(str(error)) from error
+    except RuntimeError as error:
+        if "Failed to reach API" not in str(error):  # prefect 3.9.1 has no type of its own for it
+            raise
+        raise ServerLost(str(error)) from error
 
 
 @dataclass(slots=True)

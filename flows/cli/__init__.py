@@ -5,12 +5,16 @@ Exit codes: 0 done; 1 error; 2 usage or invalid input; 3 finished with unsettled
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cyclopts import App
+
+if TYPE_CHECKING:
+    from skilltrial.data.errors import SkilltrialError
 
 _COMMANDS: Final = {
     "init": "Write evals/evals.json with one valid eval beside a SKILL.md.",
@@ -35,6 +39,9 @@ def _version() -> str:
 
     return version("skilltrial")
 
+
+_OF_THE_DISK: Final = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
+"""Errors of the system that say all there is to say: no traceback would help."""
 
 app = App(
     name="skilltrial",
@@ -67,8 +74,23 @@ def main() -> None:
     except Exception as error:
         from skilltrial.data.errors import SkilltrialError
 
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+            complain(f"{error.strerror}: {error.filename or 'no path told'}; what was finished is kept")
+            sys.exit(1)
         if not isinstance(error, SkilltrialError):
             raise
         complain(str(error))
+        if "skilltrial.flows.runtime" in sys.modules:
+            _leave_at_once_without_a_server(error)
         sys.exit(error.exit_code)
     sys.exit(code or 0)
+
+
+def _leave_at_once_without_a_server(error: SkilltrialError) -> None:
+    """Prefect would try for seven seconds to deliver each of its events before it lets go (3.9.1, measured)."""
+    from skilltrial.flows.runtime import ServerLost
+
+    if isinstance(error, ServerLost):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(error.exit_code)

@@ -50,6 +50,7 @@ def _run_flow(
     from rich.console import Console
 
     from skilltrial.flows.progress import Panel, Plain
+    from skilltrial.flows.runtime import server_needed
 
     console = Console(stderr=json)
     with Panel(console) if console.is_terminal else Plain(console) as watching:  # from here on there is life to see
@@ -58,11 +59,12 @@ def _run_flow(
 
         ready()  # after the imports, which take a second in which the server starts
         spec = plan.spec.model_copy(update={"name": plan.campaign})
-        with observed_by(watching):
+        with observed_by(watching), server_needed():
             state = campaign(spec, store.home, cells, return_state=True)
     error = state.result(raise_on_failure=False)
     if isinstance(error, BaseException):
-        raise error
+        with server_needed():
+            raise error
 
 
 def _report(plan: CampaignPlan, store: Store, json: bool) -> int:

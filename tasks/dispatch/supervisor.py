@@ -119,11 +119,13 @@ class Events:
         os.fsync(self.file.fileno())
 
     def end_in_result(self) -> bool:
-        """Whether the last complete line is a result record."""
+        """Whether the last line is a result record, and whole."""
         size = self.size()
         if size != self._seen:
             self._seen = size
-            self._is_result = bool(self._results) and self._matches(self._last_line(size))
+            # a line that is being written is not read again and again: it may have hundreds of megabytes
+            whole = size > 0 and os.pread(self.file.fileno(), 1, size - 1) == b"\n"
+            self._is_result = whole and bool(self._results) and self._matches(self._last_line(size))
         return self._is_result
 
     def _last_line(self, size: int) -> bytes:

@@ -10,7 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from skilltrial.data.attempt import EndedBy
 from skilltrial.tasks.dispatch import process
 from skilltrial.tasks.dispatch.marks import MARK_NAME
+from skilltrial.tasks.dispatch.supervisor import Events
 from tests.dispatch.programs import Bench, living
 
 RESULT = json.dumps({"type": "result", "subtype": "success", "is_error": False})
@@ -301,3 +302,23 @@ def test_ending_all_waits_for_a_job_that_is_being_handed_over(bench: Bench, monk
 
     assert closed == [False]
     assert record.ended_by is EndedBy.CANCELLED
+
+
+def test_a_line_that_is_still_being_written_is_not_read_again_with_each_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job: Any = {"events": str(tmp_path / "events"), "results": [{"type": "result"}], "secrets": ["x" * 8]}
+    events, searched, search = Events(job), [], Events._last_line
+
+    def noted(self: Events, size: int) -> bytes:
+        searched.append(size)
+        return search(self, size)
+
+    monkeypatch.setattr(Events, "_last_line", noted)
+    with events.file:
+        for piece in (b'{"type": "resu', b'lt", "text": "', b"a" * 100_000):
+            events.feed(piece)
+            assert events.end_in_result() is False
+        events.feed(b'"}\n')
+        assert events.end_in_result() is True
+        assert searched == [events.size()]

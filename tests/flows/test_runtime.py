@@ -12,6 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from skilltrial.flows.runtime import _free_port as unused_port
+from tests.flows.building import Files, evals, script
+
 HOLDER = """
 import os, sys, time
 from pathlib import Path
@@ -107,3 +110,40 @@ def test_active_profile_with_a_server_counts_as_the_operators(tmp_path: Path, mo
         ready()
         assert "PREFECT_API_URL" not in os.environ
     assert not (tmp_path / "store").exists()
+
+
+def test_operators_server_that_does_not_answer_is_named_without_a_traceback(tmp_path: Path) -> None:
+    files = Files(tmp_path / "files").write(script({"say": "Done."}), evals("Finish."))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    kept |= {"SKILLTRIAL_HOME": str(tmp_path / "home"), "PREFECT_API_URL": f"http://127.0.0.1:{unused_port()}/api"}
+    command = [str(Path(sys.executable).with_name("skilltrial")), "run", str(files.campaign)]
+    run = subprocess.run(command, env=kept, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 1
+    assert run.stderr.startswith("the Prefect server cannot be reached (")
+    assert kept["PREFECT_API_URL"] in run.stderr
+    assert len(run.stderr.splitlines()) == 1, run.stderr
+
+
+@pytest.mark.server
+def test_server_that_goes_away_costs_no_result_and_no_endless_wait(tmp_path: Path) -> None:
+    from skilltrial.flows.runtime import start_private_server
+
+    agent = script({"tool": {"name": "Bash", "input": {"command": "sleep 3"}}})
+    files = Files(tmp_path / "files", {"permission_mode": "bypassPermissions"}).write(agent, evals("Finish."))
+    server = start_private_server(tmp_path / "server")
+    server.wait_until_ready()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    # how often a client repeats a request; with the default it gives up after minutes
+    kept |= {"PREFECT_API_URL": server.url, "PREFECT_CLIENT_MAX_RETRIES": "0"}
+    kept |= {"SKILLTRIAL_HOME": str(tmp_path / "home"), "PREFECT_API_REQUEST_TIMEOUT": "2"}
+    command = [str(Path(sys.executable).with_name("skilltrial")), "run", str(files.campaign)]
+    with subprocess.Popen(command, env=kept, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+        while not list((tmp_path / "home").glob("campaigns/*/cells/*/*/*/*/round-1")) and run.poll() is None:
+            time.sleep(0.05)
+        server.stop()
+        _, said = run.communicate(timeout=120)
+    assert run.returncode == 1
+    assert said.startswith("the Prefect server cannot be reached (")
+    assert len(said.splitlines()) == 1, said
+    outcomes = [path.read_text() for path in (tmp_path / "home").glob("campaigns/*/cells/*/*/*/*/attempt.json")]
+    assert ['"outcome": "completed"' in text for text in outcomes] == [True, True]

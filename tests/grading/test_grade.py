@@ -13,9 +13,10 @@ from skilltrial.data.outcomes import POLICY, Outcome
 from skilltrial.data.plan import Cell
 from skilltrial.data.store import read_model
 from skilltrial.data.tables import TABLES
+from skilltrial.tasks.grading.grade import is_graded
 from tests.grading.conftest import Ground
 from tests.grading.fragments import row, write_fragment
-from tests.staging.building import EVAL, TREATMENT, tree_of, write_files
+from tests.staging.building import EVAL, TREATMENT, make_plan, tree_of, write_files
 
 CELL = Cell(eval_id=EVAL, condition=TREATMENT, repetition=1, block=0, digest="d")
 
@@ -198,3 +199,14 @@ def test_copies_of_a_killed_grading_are_removed(ground: Ground) -> None:
     ground.grade([SMALL])
 
     assert sorted(path.name for path in ground.attempt.grading.iterdir()) == ["diff.json", "grade.json"]
+
+
+@pytest.mark.parametrize("table", ["assertions", "diff_files"])
+def test_an_attempt_whose_fragment_is_gone_is_not_graded(ground: Ground, table: str) -> None:
+    plan = make_plan(ground.folder, assertions=[SMALL])
+    ground.grade([SMALL])
+    assert is_graded(plan, plan.cells[0], ground.attempt)
+    ground.attempt.fragment(table).unlink()
+    assert not is_graded(plan, plan.cells[0], ground.attempt)
+    ground.grade([SMALL])
+    assert is_graded(plan, plan.cells[0], ground.attempt)
