@@ -99,6 +99,7 @@ def _end_everything(child: subprocess.Popen[bytes], mark: bytes) -> int:
         if not living:
             break
         found |= living
+        descendants.send(living, signal.SIGSTOP)  # else a shell has time to remark that its child was killed
         descendants.send(living, signal.SIGKILL)
         time.sleep(0.01)
         child.poll()

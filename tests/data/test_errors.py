@@ -28,7 +28,7 @@ from skilltrial.data.errors import (
     UnknownName,
 )
 from skilltrial.data.tables.columns import TableMismatch
-from skilltrial.flows.runtime import ServerFailed
+from skilltrial.flows.runtime import ServerFailed, ServerLost
 from skilltrial.tasks.analysis.fragments import Damage, DamagedFragments
 from skilltrial.tasks.analysis.sql import BadQuery, NoDuckDB
 from skilltrial.tasks.analysis.tables import NoTables
@@ -74,6 +74,14 @@ ERRORS: list[tuple[SkilltrialError, int, str]] = [
         ServerFailed("http://127.0.0.1:1/api", "it wrote nothing"),
         1,
         "the private Prefect server at http://127.0.0.1:1/api did not start: it wrote nothing",
+    ),
+    (
+        ServerLost("connection refused"),
+        1,
+        (
+            "the Prefect server cannot be reached (connection refused); what was finished is kept. When it answers, or "
+            "without PREFECT_API_URL, run the same command again to go on"
+        ),
     ),
     (
         DamagedFragments("trial", [Damage("a/b/r1", "/f", "no footer")]),

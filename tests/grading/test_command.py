@@ -89,12 +89,10 @@ def test_a_command_that_takes_too_long_fails_with_all_its_processes_ended(ground
     pids = tmp_path / "pids"
     begun = time.monotonic()
 
-    verdict = run(
-        ground, f"setsid sleep 987 & echo $! >> {pids}; echo $$ >> {pids}; echo busy; sleep 987", timeout_s=0.5
-    )
+    verdict = run(ground, f"setsid sleep 987 & echo $! >> {pids}; echo $$ >> {pids}; echo busy; sleep 987", timeout_s=2)
 
     assert verdict.passed is False
-    assert verdict.evidence == "timed out after 0.5 s: busy"
+    assert verdict.evidence == "timed out after 2 s: busy"
     assert time.monotonic() - begun < 10
     assert living(pids) == []
 
